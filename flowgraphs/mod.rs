@@ -1,0 +1,1 @@
+//! Flowgraphs to run and to copy from.

@@ -1,0 +1,1 @@
+//! FutureSDR adapters: slices in, one call, slices out.

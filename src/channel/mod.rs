@@ -1,0 +1,1 @@
+//! The simulated test bed: amplifiers, fading, noise and offsets, pure and seeded.

@@ -1,0 +1,118 @@
+use std::path::PathBuf;
+
+/// What can go wrong, each variant naming the culprit and, where there is one, the remedy.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter outside its range.
+    #[error("{name} must be {expected}, got {value}")]
+    Parameter {
+        /// The parameter's name, as an option spells it.
+        name: String,
+        /// The valid range in words.
+        expected: String,
+        /// What was given.
+        value: String,
+    },
+
+    /// A name that does not exist, with the nearest one that does.
+    #[error("unknown {kind} '{name}'{}; there {} {}", suggestion(.name, .known), if .known.len() == 1 { "is" } else { "are" }, .known.join(", "))]
+    Unknown {
+        /// What kind of thing was named: "filter", "kernel", "preset".
+        kind: &'static str,
+        /// The name as given.
+        name: String,
+        /// All valid names.
+        known: Vec<String>,
+    },
+
+    /// A filter was given a parameter that it does not have.
+    #[error("{filter} has no parameter '{name}'; it has {}", .known.join(", "))]
+    NotApplicable {
+        /// The filter's name.
+        filter: String,
+        /// The parameter that does not belong.
+        name: String,
+        /// The parameters that it has.
+        known: Vec<String>,
+    },
+
+    /// Saved state that cannot be restored.
+    #[error("saved state: {0}")]
+    State(String),
+
+    /// A file whose content is not what it should be: `place` is a field, line, column or byte offset.
+    #[error("{}: {place}: {problem}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file.
+        place: String,
+        /// What is wrong there, and what to do about it.
+        problem: String,
+    },
+
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+
+    /// Data that the job cannot be done on: recordings that do not belong together, a silent stream.
+    #[error("{0}")]
+    Data(String),
+}
+
+/// The crate's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// `name must be expected, got value`.
+    pub fn parameter(name: impl Into<String>, expected: impl Into<String>, value: impl ToString) -> Self {
+        Self::Parameter { name: name.into(), expected: expected.into(), value: value.to_string() }
+    }
+
+    /// `unknown kind 'name'; did you mean ...`.
+    pub fn unknown<S: AsRef<str>>(kind: &'static str, name: impl Into<String>, known: impl IntoIterator<Item = S>) -> Self {
+        Self::Unknown { kind, name: name.into(), known: known.into_iter().map(|s| s.as_ref().to_owned()).collect() }
+    }
+
+    /// Something wrong at `place` in the file `path`.
+    pub fn file(path: impl Into<PathBuf>, place: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::File { path: path.into(), place: place.into(), problem: problem.into() }
+    }
+
+    /// An operating-system error on `path`.
+    pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::Io { path: path.into(), source }
+    }
+}
+
+/// The known name nearest to `name`, when it is near enough to be a slip of the finger.
+pub fn nearest<'a, S: AsRef<str>>(name: &str, known: &'a [S]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|k| (strsim::jaro_winkler(name, k.as_ref()), k.as_ref()))
+        .filter(|(score, _)| *score > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, k)| k)
+}
+
+fn suggestion(name: &str, known: &[String]) -> String {
+    nearest(name, known).map_or(String::new(), |n| format!(", did you mean '{n}'?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_gets_the_nearest_name() {
+        let error = Error::unknown("filter", "fklm", ["klms", "fklms", "nlms"]);
+        assert_eq!(error.to_string(), "unknown filter 'fklm', did you mean 'fklms'?; there are klms, fklms, nlms");
+        assert_eq!(nearest("zebra", &["klms", "rls"]), None);
+    }
+}

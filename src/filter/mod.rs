@@ -1,0 +1,145 @@
+//! Adaptive filters: the one kernel-filter loop with its recipes, and the filters to compare with.
+//!
+//! Everything here predicts **one step ahead**: a prediction uses what was learned before its sample, never the sample itself.
+//!
+//! - [`Filter`] works on vectors: any input vector and its target.
+//! - [`Tracker`] works on a pair of streams: it keeps the window of the last taps itself. [`Windowed`] turns any [`Filter`] into one.
+//!
+//! # Samples that are not numbers
+//!
+//! A radio delivers NaN or infinity sooner or later. The policy is the same for every filter: such a sample is *skipped*. A target
+//! that is not finite is predicted and not learned from. An input that is not finite counts as zero, and nothing is learned
+//! while it is inside the window. Predictions are therefore always finite as long as the filter's numbers are in range, and an update that
+//! would overflow is not made.
+
+mod nlms;
+pub mod state;
+mod windowed;
+
+pub use nlms::Nlms;
+pub use windowed::{Window, Windowed};
+
+use num_complex::Complex;
+
+use crate::{Error, Real, Result};
+
+/// What every filter can be asked, whatever it works on.
+pub trait Adaptive: Send {
+    /// How many centres (or, for a filter without a dictionary, weights) it holds now.
+    fn size(&self) -> usize;
+
+    /// Forgets all that was learned and keeps the parameters.
+    fn reset(&mut self);
+
+    /// Changes a parameter while running. An unknown name or an invalid value is an error and changes nothing.
+    fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        let _ = value;
+        Err(Error::NotApplicable {
+            filter: "this filter".into(),
+            name: name.into(),
+            known: vec!["none that can be changed while running".into()],
+        })
+    }
+
+    /// Parameters and everything learned, sealed by [`state::encode`].
+    fn save(&self) -> Result<Vec<u8>> {
+        Err(Error::State("this filter cannot be saved".into()))
+    }
+
+    /// Takes over what [`save`](Self::save) wrote, bit for bit. On an error nothing has changed.
+    fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+        let _ = bytes;
+        Err(Error::State("this filter cannot be restored".into()))
+    }
+}
+
+/// A filter on vectors: learns `y = f(x)` from one pair after the other.
+///
+/// The vector's length is fixed by the first call or the constructor; a vector of another length is a bug of the caller and panics.
+pub trait Filter<T: Real>: Adaptive {
+    /// What the filter expects for `x`; learns nothing.
+    fn predict(&mut self, x: &[Complex<T>]) -> Complex<T>;
+
+    /// Predicts from `x`, then learns that `y` was right. Returns the prediction.
+    fn adapt(&mut self, x: &[Complex<T>], y: Complex<T>) -> Complex<T>;
+
+    /// The variance of the last prediction, noise included, where the filter knows it.
+    fn variance(&self) -> Option<T> {
+        None
+    }
+}
+
+/// A filter on a pair of streams: predicts each `rx` sample from the `tx` samples up to it.
+///
+/// Results do not depend on how the streams are cut into calls.
+pub trait Tracker<T: Real>: Adaptive {
+    /// Predicts and learns `rx.len()` samples; all slices have that length.
+    ///
+    /// `variance`, where given, receives the variance of each prediction, NaN where the tracker does not know it.
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>);
+
+    /// Samples are missing between the last call and the next: learn nothing until the window lies behind the hole.
+    fn gap(&mut self);
+
+    /// Stops (`true`) or resumes (`false`) learning; predictions go on.
+    fn freeze(&mut self, frozen: bool);
+}
+
+impl<A: Adaptive + ?Sized> Adaptive for Box<A> {
+    fn size(&self) -> usize {
+        (**self).size()
+    }
+    fn reset(&mut self) {
+        (**self).reset();
+    }
+    fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        (**self).set(name, value)
+    }
+    fn save(&self) -> Result<Vec<u8>> {
+        (**self).save()
+    }
+    fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+        (**self).restore(bytes)
+    }
+}
+
+impl<T: Real, F: Filter<T> + ?Sized> Filter<T> for Box<F> {
+    fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
+        (**self).predict(x)
+    }
+    fn adapt(&mut self, x: &[Complex<T>], y: Complex<T>) -> Complex<T> {
+        (**self).adapt(x, y)
+    }
+    fn variance(&self) -> Option<T> {
+        (**self).variance()
+    }
+}
+
+impl<T: Real, F: Tracker<T> + ?Sized> Tracker<T> for Box<F> {
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
+        (**self).track(tx, rx, prediction, variance);
+    }
+    fn gap(&mut self) {
+        (**self).gap();
+    }
+    fn freeze(&mut self, frozen: bool) {
+        (**self).freeze(frozen);
+    }
+}
+
+/// Whether both parts are finite.
+pub(crate) fn finite<T: Real>(z: Complex<T>) -> bool {
+    z.re.is_finite() && z.im.is_finite()
+}
+
+/// Checks a parameter against a condition stated in words.
+pub(crate) fn require(ok: bool, name: &str, expected: &str, value: f64) -> Result<()> {
+    if ok { Ok(()) } else { Err(Error::parameter(name, expected, value)) }
+}
+
+/// Sets `slot` to `value` when it lies in the range that `ok` describes.
+pub(crate) fn set_in_range<T: Real>(slot: &mut T, ok: bool, name: &str, expected: &str, value: f64) -> Result<()> {
+    require(ok, name, expected, value)?;
+    *slot = T::of(value);
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! Normalised least mean squares.
+
+use num_complex::Complex;
+use num_traits::Zero;
+use serde::{Deserialize, Serialize};
+
+use super::{Adaptive, Filter, finite, require, set_in_range, state};
+use crate::{Error, Real, Result};
+
+/// NLMS: `p = w·x` (no conjugate), then `w += mu / (regularization + xᴴx) · conj(x) · (y − p)`.
+///
+/// Nagumo and Noda, *A learning method for system identification*, 1967.
+///
+/// ```
+/// use kaflow::{Complex, filter::{Filter, Nlms}};
+/// let mut nlms = Nlms::new(1, 1.0, 1e-9).unwrap();
+/// let (x, h) = (Complex::new(0.5, -1.0), Complex::new(2.0, 3.0));
+/// nlms.adapt(&[x], h * x);
+/// assert!((nlms.predict(&[x]) - h * x).norm() < 1e-6); // mu = 1 corrects a repeated input in one step
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Nlms<T: Real> {
+    mu: T,
+    regularization: T,
+    weights: Vec<Complex<T>>,
+}
+
+impl<T: Real> Nlms<T> {
+    /// `taps` weights, step `mu` in (0, 2), `regularization` in units of input power (it keeps silence from dividing by zero).
+    pub fn new(taps: usize, mu: f64, regularization: f64) -> Result<Self> {
+        require(taps > 0, "taps", "at least 1", taps as f64)?;
+        let mut nlms = Self { mu: T::zero(), regularization: T::zero(), weights: vec![Complex::zero(); taps] };
+        nlms.set("mu", mu)?;
+        nlms.set("regularization", regularization)?;
+        Ok(nlms)
+    }
+
+    /// The weights, that of the newest sample first.
+    pub fn weights(&self) -> &[Complex<T>] {
+        &self.weights
+    }
+}
+
+impl<T: Real> Adaptive for Nlms<T> {
+    fn size(&self) -> usize {
+        self.weights.len()
+    }
+
+    fn reset(&mut self) {
+        self.weights.fill(Complex::zero());
+    }
+
+    fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        match name {
+            "mu" => set_in_range(&mut self.mu, value > 0.0 && value < 2.0, name, "between 0 and 2", value),
+            "regularization" => set_in_range(&mut self.regularization, value > 0.0 && value.is_finite(), name, "positive", value),
+            _ => Err(Error::NotApplicable { filter: "nlms".into(), name: name.into(), known: vec!["mu".into(), "regularization".into()] }),
+        }
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        state::encode(&state::kind::<T>("nlms"), self)
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+        let saved: Self = state::decode(&state::kind::<T>("nlms"), bytes)?;
+        state::same_shape("weights", saved.weights.len(), self.weights.len())?;
+        *self = saved;
+        Ok(())
+    }
+}
+
+impl<T: Real> Filter<T> for Nlms<T> {
+    fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
+        assert_eq!(x.len(), self.weights.len(), "input length");
+        self.weights.iter().zip(x).map(|(w, x)| w * x).sum()
+    }
+
+    fn adapt(&mut self, x: &[Complex<T>], y: Complex<T>) -> Complex<T> {
+        let p = self.predict(x);
+        let power: T = x.iter().map(|x| x.norm_sqr()).sum();
+        let step = (y - p) * (self.mu / (self.regularization + power));
+        if finite(step) && power.is_finite() {
+            for (w, x) in self.weights.iter_mut().zip(x) {
+                *w += x.conj() * step;
+            }
+        }
+        p
+    }
+}

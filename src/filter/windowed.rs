@@ -1,0 +1,154 @@
+//! From vectors to streams: the delay line, and any [`Filter`] on top of it.
+
+use num_complex::Complex;
+use num_traits::Zero;
+use serde::{Deserialize, Serialize};
+
+use super::{Adaptive, Filter, Tracker, finite, state};
+use crate::{Error, Real, Result};
+
+/// The last `L` samples of a stream, newest first, zeros before the first sample.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Window<T: Real> {
+    // Written backwards, so that the window is always one contiguous slice; the slack makes the copy at the wrap rare.
+    samples: Vec<Complex<T>>,
+    start: usize,
+    taps: usize,
+}
+
+impl<T: Real> Window<T> {
+    /// A window of `taps` zeros.
+    pub fn new(taps: usize) -> Result<Self> {
+        if taps == 0 {
+            return Err(Error::parameter("taps", "at least 1", taps));
+        }
+        let mut window = Self { samples: vec![Complex::zero(); 4 * taps + 64], start: 0, taps };
+        window.clear();
+        Ok(window)
+    }
+
+    /// How many samples it shows.
+    pub fn taps(&self) -> usize {
+        self.taps
+    }
+
+    /// Takes in the newest sample and shows the window: `[u_n, u_{n-1}, ..., u_{n-L+1}]`.
+    #[inline]
+    pub fn push(&mut self, sample: Complex<T>) -> &[Complex<T>] {
+        if self.start == 0 {
+            let keep = self.taps - 1;
+            let end = self.samples.len();
+            self.samples.copy_within(..keep, end - keep);
+            self.start = end - keep;
+        }
+        self.start -= 1;
+        self.samples[self.start] = sample;
+        &self.samples[self.start..self.start + self.taps]
+    }
+
+    /// All zeros again.
+    pub fn clear(&mut self) {
+        self.samples.fill(Complex::zero());
+        self.start = self.samples.len() - self.taps;
+    }
+}
+
+/// Any [`Filter`] as a [`Tracker`]: a window over `tx` in front of it.
+#[derive(Clone, Debug)]
+pub struct Windowed<T: Real, F> {
+    filter: F,
+    window: Window<T>,
+    // Samples to go until the window holds no hole and no corrupt sample.
+    unclean: usize,
+    frozen: bool,
+}
+
+impl<T: Real, F: Filter<T>> Windowed<T, F> {
+    /// `filter` on windows of `taps` samples.
+    pub fn new(filter: F, taps: usize) -> Result<Self> {
+        Ok(Self { filter, window: Window::new(taps)?, unclean: 0, frozen: false })
+    }
+
+    /// The filter inside.
+    pub fn filter(&self) -> &F {
+        &self.filter
+    }
+}
+
+impl<T: Real, F: Filter<T>> Adaptive for Windowed<T, F> {
+    fn size(&self) -> usize {
+        self.filter.size()
+    }
+
+    fn reset(&mut self) {
+        self.filter.reset();
+        self.window.clear();
+        self.unclean = 0;
+    }
+
+    fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        self.filter.set(name, value)
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        let inner = self.filter.save()?;
+        state::encode("windowed", &(inner, &self.window, self.unclean as u64))
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+        let (inner, window, unclean): (Vec<u8>, Window<T>, u64) = state::decode("windowed", bytes)?;
+        state::same_shape("taps", window.taps, self.window.taps)?;
+        state::same_shape("samples in its window", window.samples.len(), self.window.samples.len())?;
+        if window.start + window.taps > window.samples.len() {
+            return Err(Error::State("its window points past its end".into()));
+        }
+        self.filter.restore(&inner)?;
+        self.window = window;
+        self.unclean = (unclean as usize).min(self.window.taps);
+        Ok(())
+    }
+}
+
+impl<T: Real, F: Filter<T>> Tracker<T> for Windowed<T, F> {
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+        for (i, ((&u, &y), p)) in tx.iter().zip(rx).zip(prediction).enumerate() {
+            let u = if finite(u) {
+                u
+            } else {
+                self.unclean = self.window.taps;
+                Complex::zero()
+            };
+            let x = self.window.push(u);
+            let learn = !self.frozen && self.unclean == 0;
+            self.unclean = self.unclean.saturating_sub(1);
+            *p = if learn { self.filter.adapt(x, y) } else { self.filter.predict(x) };
+            if let Some(v) = variance.as_deref_mut() {
+                v[i] = self.filter.variance().unwrap_or(T::nan());
+            }
+        }
+    }
+
+    fn gap(&mut self) {
+        self.unclean = self.window.taps - 1;
+    }
+
+    fn freeze(&mut self, frozen: bool) {
+        self.frozen = frozen;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_shows_the_newest_sample_first_and_zeros_before_the_first() {
+        let mut window = Window::<f32>::new(3).unwrap();
+        for n in 1..500u16 {
+            let expected = [n, n.saturating_sub(1), n.saturating_sub(2)].map(|v| Complex::new(f32::from(v), 0.0));
+            assert_eq!(window.push(Complex::new(f32::from(n), 0.0)), expected);
+        }
+        assert!(Window::<f32>::new(0).is_err());
+    }
+}

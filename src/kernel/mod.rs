@@ -1,0 +1,1 @@
+//! Kernels: the similarity of two windows of samples.

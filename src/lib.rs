@@ -1,0 +1,27 @@
+#![doc = include_str!("../README.md")]
+
+pub mod channel;
+mod error;
+pub mod filter;
+pub mod kernel;
+pub mod metrics;
+pub mod observation;
+pub mod ofdm;
+mod real;
+
+#[cfg(feature = "blocks")]
+pub mod blocks;
+#[cfg(feature = "blocks")]
+#[path = "../flowgraphs/mod.rs"]
+pub mod flowgraphs;
+#[cfg(feature = "blocks")]
+pub mod iq;
+
+#[cfg(feature = "cli")]
+pub mod cli;
+#[cfg(feature = "cli")]
+pub mod plot;
+
+pub use error::{Error, Result, nearest};
+pub use num_complex::{Complex, Complex32, Complex64};
+pub use real::Real;

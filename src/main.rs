@@ -1,0 +1,5 @@
+//! The `kaflow` command.
+
+fn main() -> std::process::ExitCode {
+    kaflow::cli::main()
+}

@@ -1,0 +1,1 @@
+//! Numbers that judge a run: NMSE, EVM, BER, ACPR, AM/AM.

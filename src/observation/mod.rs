@@ -1,0 +1,1 @@
+//! Observation models: how a latent function becomes a measurement.

@@ -1,0 +1,1 @@
+//! CP-OFDM: modulator, demodulator, preamble and pilots, as pure functions on slices.

@@ -1,0 +1,46 @@
+use std::fmt::{Debug, Display, LowerExp};
+use std::iter::Sum;
+
+use num_traits::{Float, FloatConst, FromPrimitive, NumAssign};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// The scalar that a filter computes in: `f32` or `f64`.
+pub trait Real:
+    Float
+    + FloatConst
+    + FromPrimitive
+    + NumAssign
+    + Sum
+    + Debug
+    + Display
+    + LowerExp
+    + Default
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+    /// The nearest representable value.
+    fn of(value: f64) -> Self;
+    /// The value in double precision, exactly.
+    fn wide(self) -> f64;
+}
+
+impl Real for f32 {
+    fn of(value: f64) -> Self {
+        value as f32
+    }
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Real for f64 {
+    fn of(value: f64) -> Self {
+        value
+    }
+    fn wide(self) -> f64 {
+        self
+    }
+}
