@@ -147,9 +147,15 @@ impl Impairments {
         self.noise.set_signal_power(power)?;
         let total = power + self.noise.power();
         if total > 0.0 {
-            self.adc.set_full_scale((total / 2.0).sqrt() * libm::pow(10.0, headroom_db / 20.0))?;
+            let parts = if self.noise.is_real() { 1.0 } else { 2.0 };
+            self.adc.set_full_scale((total / parts).sqrt() * libm::pow(10.0, headroom_db / 20.0))?;
         }
         Ok(())
+    }
+
+    /// The mean power of the noise.
+    pub fn noise_power(&self) -> f64 {
+        self.noise.power()
     }
 
     /// Changes a parameter from the next sample on. An unknown name or an invalid value is an error and changes nothing.

@@ -42,6 +42,8 @@ mod noise;
 mod profile;
 mod random;
 mod resample;
+mod scenario;
+mod testbed;
 
 pub use adc::Quantiser;
 pub use amplifier::{Amplifier, AmplifierConfig, Clip, Model, Point, Term};
@@ -51,8 +53,10 @@ pub use fading::{Fading, FadingConfig};
 pub use front_end::{DcOffset, IqImbalance};
 pub use impairments::{Impairments, ImpairmentsConfig};
 pub use noise::Noise;
-pub use profile::{Doppler, Profile};
+pub use profile::{Doppler, Exponential, Profile};
 pub use resample::SampleOffset;
+pub use scenario::Scenario;
+pub use testbed::{Chunk, TestBed};
 
 use num_complex::{Complex32, Complex64};
 

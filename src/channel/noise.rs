@@ -34,6 +34,10 @@ impl Noise {
         self
     }
 
+    pub(super) fn is_real(&self) -> bool {
+        self.real
+    }
+
     /// Sets the ratio of signal power to noise power in dB; infinity switches the noise off.
     pub fn set_snr_db(&mut self, snr_db: f64) -> Result<()> {
         let ok = snr_db == f64::INFINITY || snr_db.abs() <= 300.0;
