@@ -20,6 +20,7 @@ mod lms;
 mod memory_polynomial;
 mod nlms;
 mod recipes;
+pub mod registry;
 pub mod state;
 mod windowed;
 
