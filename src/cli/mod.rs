@@ -1,5 +1,11 @@
 //! The `kaflow` command: one file for each subcommand, each with its clap arguments and a `run`.
 
+mod fit;
+mod output;
+mod parameters;
+mod progress;
+mod table;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -13,9 +19,20 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    Fit(fit::Args),
+}
 
 /// Parses the command line and runs it: 0 when it worked, 2 when the input is at fault.
 pub fn main() -> ExitCode {
-    match Cli::parse().command {}
+    let result = match Cli::parse().command {
+        Command::Fit(args) => fit::run(args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("kaflow: {error}");
+            ExitCode::from(2)
+        }
+    }
 }

@@ -12,11 +12,25 @@
 //! while it is inside the window. Predictions are therefore always finite as long as the filter's numbers are in range, and an update that
 //! would overflow is not made.
 
+mod covariance;
+mod kernel_filter;
+mod krlst;
+mod linear;
+mod lms;
+mod memory_polynomial;
 mod nlms;
+mod recipes;
+pub mod registry;
 pub mod state;
 mod windowed;
 
+pub use kernel_filter::{Admit, Dynamics, Evict, KernelFilter};
+pub use krlst::KrlsT;
+pub use linear::{Kalman, Rls};
+pub use lms::Lms;
+pub use memory_polynomial::MemoryPolynomial;
 pub use nlms::Nlms;
+pub use recipes::{GaussianKernelFilter, bernoulli_klms, fklms, klms, multinomial_klms, norma, poisson_klms, qklms, steady_state_error};
 pub use windowed::{Window, Windowed};
 
 use num_complex::Complex;

@@ -1,1 +1,159 @@
 //! Kernels: the similarity of two windows of samples.
+//!
+//! A kernel is conjugate-linear in its first argument, the centre, as `cᴴx` is: `k(c, x) = conj k(x, c)`. A filter with coefficients
+//! `a_i` on centres `c_i` is the function `f(x) = Σ a_i k(c_i, x)`, so that with the [`Linear`] kernel `f(x) = w·x` with
+//! `w = Σ a_i conj(c_i)`. A filter whose latent function is real takes the real part, which is the same kernel on ℂᴸ ≅ ℝ²ᴸ.
+
+mod centres;
+mod equivariant;
+mod gaussian;
+mod linear;
+mod polynomial;
+mod sum;
+
+pub use centres::{Centres, Row};
+pub(crate) use centres::{weigh_complex, weigh_real};
+pub use equivariant::Equivariant;
+pub use gaussian::Gaussian;
+pub use linear::Linear;
+pub use polynomial::Polynomial;
+pub use sum::Sum;
+
+use num_complex::Complex;
+
+use crate::Real;
+
+/// A positive definite kernel on ℂᴸ.
+pub trait Kernel<T: Real>: Send + Sync {
+    /// `k(centre, x)`.
+    fn value(&self, centre: &[Complex<T>], x: &[Complex<T>]) -> Complex<T>;
+
+    /// `k(x, x)`, which is real and not negative. Kernels for which it is 1 everywhere are called normalised.
+    fn norm(&self, x: &[Complex<T>]) -> T {
+        self.value(x, x).re
+    }
+
+    /// `k(c_i, x)` for all centres at once: the hot pass.
+    ///
+    /// The default asks [`value`](Self::value) for one centre after the other; it is the reference that faster rows are checked against.
+    fn row(&self, centres: &Centres<T>, x: &[Complex<T>], row: &mut Row<T>) {
+        plain_row(self, centres, x, row);
+    }
+
+    /// Name and parameters, as `gaussian(sigma=0.5)`: saved state is restored only into a filter with the same kernel.
+    fn describe(&self) -> String;
+}
+
+/// The reference row: [`Kernel::value`] for one centre after the other.
+pub fn plain_row<T: Real, K: Kernel<T> + ?Sized>(kernel: &K, centres: &Centres<T>, x: &[Complex<T>], row: &mut Row<T>) {
+    row.resize(centres.len());
+    let mut centre = std::mem::take(&mut row.centre);
+    for i in 0..centres.len() {
+        centres.copy_to(i, &mut centre);
+        let k = kernel.value(&centre, x);
+        row.re[i] = k.re;
+        row.im[i] = k.im;
+    }
+    row.centre = centre;
+}
+
+impl<T: Real, K: Kernel<T> + ?Sized> Kernel<T> for Box<K> {
+    fn value(&self, centre: &[Complex<T>], x: &[Complex<T>]) -> Complex<T> {
+        (**self).value(centre, x)
+    }
+    fn norm(&self, x: &[Complex<T>]) -> T {
+        (**self).norm(x)
+    }
+    fn row(&self, centres: &Centres<T>, x: &[Complex<T>], row: &mut Row<T>) {
+        (**self).row(centres, x, row);
+    }
+    fn describe(&self) -> String {
+        (**self).describe()
+    }
+}
+
+/// `‖a − b‖²` on ℂᴸ taken as ℝ²ᴸ.
+pub fn distance_sqr<T: Real>(a: &[Complex<T>], b: &[Complex<T>]) -> T {
+    a.iter().zip(b).map(|(a, b)| (a - b).norm_sqr()).sum()
+}
+
+/// `aᴴb`.
+pub fn inner<T: Real>(a: &[Complex<T>], b: &[Complex<T>]) -> Complex<T> {
+    a.iter().zip(b).map(|(a, b)| a.conj() * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    fn all() -> Vec<Box<dyn Kernel<f64>>> {
+        let sum = Sum::new(vec![(0.7, Box::new(Gaussian::new(0.8).unwrap()) as _), (0.3, Box::new(Linear) as _)]).unwrap();
+        vec![
+            Box::new(Gaussian::new(1.3).unwrap()),
+            Box::new(Linear),
+            Box::new(Polynomial::new(3, 0.5).unwrap()),
+            Box::new(Equivariant::new(0.9).unwrap()),
+            Box::new(sum),
+        ]
+    }
+
+    fn windows(n: usize, taps: usize) -> Vec<Vec<Complex<f64>>> {
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let mut draw = || Complex::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0));
+        (0..n).map(|_| (0..taps).map(|_| draw()).collect()).collect()
+    }
+
+    #[test]
+    fn kernels_are_hermitian_and_positive_definite() {
+        let x = windows(6, 3);
+        let mut rng = ChaCha8Rng::seed_from_u64(6);
+        for kernel in all() {
+            for a in &x {
+                assert!(kernel.value(a, a).im.abs() < 1e-12 && kernel.norm(a) >= 0.0);
+                for b in &x {
+                    assert!((kernel.value(a, b) - kernel.value(b, a).conj()).norm() < 1e-12, "{}", kernel.describe());
+                }
+            }
+            for _ in 0..50 {
+                let w: Vec<_> = x.iter().map(|_| Complex::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0))).collect();
+                // Σ conj(w_i) k(x_i, x_j) w_j is the squared norm of Σ w_j φ(x_j).
+                let norm: Complex<f64> =
+                    (0..6).flat_map(|i| (0..6).map(move |j| (i, j))).map(|(i, j)| w[i].conj() * kernel.value(&x[i], &x[j]) * w[j]).sum();
+                assert!(norm.re > -1e-12 && norm.im.abs() < 1e-12, "{}: {norm}", kernel.describe());
+            }
+        }
+    }
+
+    #[test]
+    fn rows_agree_with_values() {
+        for taps in [1, 2, 5] {
+            let x = windows(20, taps);
+            let mut centres = Centres::new(taps);
+            for c in &x[1..] {
+                centres.push(c);
+            }
+            for kernel in all() {
+                let (mut row, mut plain) = (Row::default(), Row::default());
+                kernel.row(&centres, &x[0], &mut row);
+                plain_row(&kernel, &centres, &x[0], &mut plain);
+                for (i, c) in x[1..].iter().enumerate() {
+                    let k = kernel.value(c, &x[0]);
+                    assert!((Complex::new(row.re[i], row.im[i]) - k).norm() < 1e-12 * (1.0 + k.norm()), "{}", kernel.describe());
+                    assert_eq!(Complex::new(plain.re[i], plain.im[i]), k);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_equivariant_kernel_turns_with_its_input() {
+        let x = windows(2, 4);
+        let turn = Complex::from_polar(1.0, 0.7);
+        let turned: Vec<_> = x[1].iter().map(|z| z * turn).collect();
+        let kernel = Equivariant::new(0.5).unwrap();
+        assert!((kernel.value(&x[0], &turned) - kernel.value(&x[0], &x[1]) * turn).norm() < 1e-13);
+    }
+}

@@ -1,0 +1,221 @@
+//! `kaflow fit`: any filter over a table.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::output::Output;
+use super::parameters::Parameters;
+use super::progress;
+use super::table::{Header, Source};
+use crate::filter::Filter;
+use crate::filter::registry::{self, Settings, Task};
+use crate::{Complex64, Error, Result, filter};
+
+/// Run a filter over a table: one-step-ahead predictions of y from x0, x1, ...
+///
+/// Input columns are x0,x1,... (real) or x0_re,x0_im,... (complex), the target is y or y_re,y_im: a number, a count for poisson, 0 or 1 for bernoulli, a class
+/// 0, 1, ... for multinomial. Other columns are ignored. A row that is not finite is predicted and not learned from.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The table, CSV with a header; - is standard input
+    file: PathBuf,
+    /// lms, klms, fklms, norma, qklms, nlms, rls, kalman, mp-rls, krlst, poisson, bernoulli or multinomial
+    #[arg(long, default_value = "fklms")]
+    filter: String,
+    /// Where the predictions go (default: standard output)
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+    /// Replace an existing output
+    #[arg(long)]
+    force: bool,
+    /// Classes of the multinomial filter (default: one more than the largest in the table)
+    #[arg(long)]
+    classes: Option<usize>,
+    #[command(flatten)]
+    parameters: Parameters,
+}
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    let recipe = registry::recipe(&args.filter)?;
+    if args.classes.is_some() && recipe.task != Task::Classes {
+        return Err(Error::NotApplicable { filter: recipe.name.into(), name: "classes".into(), known: parameter_names(recipe) });
+    }
+    // What can be refused is refused before the table is read.
+    recipe.settle(&args.parameters.0, 1.0)?;
+    let source = Source::open(&args.file)?;
+    let survey = source.survey(recipe.task)?;
+    let settings = recipe.settle(&args.parameters.0, survey.spread)?;
+    match &args.output {
+        Some(path) => {
+            let mut out = Output::create(path, args.force)?;
+            let summary = predict(&source, &settings, &args, &survey, &mut out, path)?;
+            out.finish()?;
+            eprintln!("{summary}");
+        }
+        None => {
+            let mut out = BufWriter::new(std::io::stdout().lock());
+            let summary = predict(&source, &settings, &args, &survey, &mut out, Path::new("standard output"))?;
+            out.flush().map_err(|e| Error::io("standard output", e))?;
+            eprintln!("{summary}");
+        }
+    }
+    Ok(())
+}
+
+fn parameter_names(recipe: &registry::Recipe) -> Vec<String> {
+    recipe.parameters.iter().map(|(name, _)| (*name).into()).collect()
+}
+
+/// What a pass over the table found out.
+pub(crate) struct Survey {
+    pub(crate) rows: u64,
+    /// `sqrt(E‖x‖²)`.
+    pub(crate) spread: f64,
+    /// The largest target.
+    pub(crate) largest: f64,
+}
+
+/// One line of prediction, and the sums for the summary.
+struct Sums {
+    samples: u64,
+    learned: u64,
+    error: f64,
+    power: f64,
+    loss: f64,
+    right: u64,
+}
+
+fn predict(source: &Source, settings: &Settings, args: &Args, survey: &Survey, out: &mut dyn Write, name: &Path) -> Result<String> {
+    let taps = source.header().taps;
+    let header = source.header();
+    let started = Instant::now();
+    let mut sums = Sums { samples: 0, learned: 0, error: 0.0, power: 0.0, loss: 0.0, right: 0 };
+    let bar = progress::bar(survey.rows, settings.recipe().name);
+    let mut line = String::new();
+    let mut go = |out: &mut dyn Write, head: &str, step: &mut dyn FnMut(&[Complex64], Complex64, &mut Vec<f64>, &mut Sums)| -> Result<()> {
+        let put = |out: &mut dyn Write, line: &str| out.write_all(line.as_bytes()).map_err(|e| Error::io(name, e));
+        put(out, head)?;
+        let mut fields = Vec::new();
+        source.rows(|x, y| {
+            fields.clear();
+            sums.samples += 1;
+            step(x, y, &mut fields, &mut sums);
+            line.clear();
+            for (i, field) in fields.iter().enumerate() {
+                if i > 0 {
+                    line.push(',');
+                }
+                // The shortest decimals that read back as the same number.
+                line.push_str(&format!("{field:?}"));
+            }
+            line.push('\n');
+            if sums.samples % 1024 == 0 {
+                bar.inc(1024);
+            }
+            put(out, &line)
+        })
+    };
+    let size = match settings.recipe().task {
+        Task::Regression => {
+            let mut f = registry::filter::<f64>(settings, taps)?;
+            let has_variance = f.variance().is_some();
+            go(out, &regression_head(header, has_variance), &mut |x, y, fields, sums| {
+                let p = f.adapt(x, y);
+                let e = y - p;
+                if header.complex_target {
+                    fields.extend([p.re, p.im, e.re, e.im])
+                } else {
+                    fields.extend([p.re, e.re])
+                }
+                fields.extend(f.variance());
+                if e.re.is_finite() && e.im.is_finite() {
+                    sums.learned += 1;
+                    sums.error += e.norm_sqr();
+                    sums.power += y.norm_sqr();
+                }
+            })?;
+            f.size()
+        }
+        Task::Counts => {
+            let mut f = registry::counts::<f64>(settings, taps)?;
+            go(out, "prediction,error\n", &mut |x, y, fields, sums| {
+                let rate = f.adapt(x, y.re);
+                fields.extend([rate, y.re - rate]);
+                if y.re.is_finite() {
+                    sums.learned += 1;
+                    sums.error += (y.re - rate).powi(2);
+                    sums.power += y.re * y.re;
+                    // Up to log y!, which no prediction changes.
+                    sums.loss += rate - y.re * rate.max(f64::MIN_POSITIVE).ln();
+                }
+            })?;
+            filter::Adaptive::size(&f)
+        }
+        Task::Bits => {
+            let mut f = registry::bits::<f64>(settings, taps)?;
+            go(out, "prediction,error\n", &mut |x, y, fields, sums| {
+                let p = if y.re.is_finite() { f.adapt(x, y.re != 0.0) } else { f.predict(x) };
+                fields.extend([p, y.re - p]);
+                if y.re.is_finite() {
+                    sums.score(if y.re != 0.0 { p } else { 1.0 - p }, (p > 0.5) == (y.re != 0.0));
+                }
+            })?;
+            filter::Adaptive::size(&f)
+        }
+        Task::Classes => {
+            let count = args.classes.unwrap_or(survey.largest as usize + 1).max(2);
+            let mut f = registry::classes::<f64>(settings, count, taps)?;
+            let names: Vec<_> = (0..count).map(|k| format!("p{k}")).collect();
+            go(out, &format!("{},error\n", names.join(",")), &mut |x, y, fields, sums| {
+                let class = y.re as usize;
+                let p = if y.re.is_finite() { f.adapt(x, class) } else { f.predict(x) };
+                fields.extend_from_slice(p);
+                let hit = p.get(class).copied().filter(|_| y.re.is_finite());
+                if let Some(hit) = hit {
+                    sums.score(hit, p.iter().all(|&other| other <= hit));
+                }
+                fields.push(hit.map_or(f64::NAN, |hit| 1.0 - hit));
+            })?;
+            filter::Adaptive::size(&f)
+        }
+    };
+    bar.finish_and_clear();
+    Ok(sums.summary(settings, size, started.elapsed().as_secs_f64()))
+}
+
+fn regression_head(header: &Header, variance: bool) -> String {
+    let columns = if header.complex_target { "prediction_re,prediction_im,error_re,error_im" } else { "prediction,error" };
+    format!("{columns}{}\n", if variance { ",variance" } else { "" })
+}
+
+impl Sums {
+    fn score(&mut self, probability: f64, right: bool) {
+        self.learned += 1;
+        self.loss -= probability.max(f64::MIN_POSITIVE).ln();
+        self.right += u64::from(right);
+    }
+
+    fn summary(&self, settings: &Settings, size: usize, seconds: f64) -> String {
+        let n = self.learned.max(1) as f64;
+        let nmse = 10.0 * (self.error / self.power).log10();
+        let result = match settings.recipe().task {
+            Task::Regression => format!("NMSE {nmse:.2} dB"),
+            Task::Counts => format!("NMSE {nmse:.2} dB, log-loss {:.4} (up to a constant)", self.loss / n),
+            Task::Bits | Task::Classes => format!("log-loss {:.4}, accuracy {:.4}", self.loss / n, self.right as f64 / n),
+        };
+        let skipped = match self.samples - self.learned {
+            0 => String::new(),
+            n => format!(", {n} skipped because they are not finite"),
+        };
+        let unit = if settings.values().contains_key("kernel") { "centres" } else { "weights" };
+        let values: Vec<_> = settings.values().iter().map(|(name, value)| format!("{name}={value}")).collect();
+        format!(
+            "{}: {result} over {} samples{skipped}, {size} {unit}, {:.0} samples/s\n{}",
+            settings.recipe().name,
+            self.samples,
+            self.samples as f64 / seconds.max(1e-9),
+            values.join(" ")
+        )
+    }
+}

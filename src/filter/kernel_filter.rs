@@ -1,0 +1,372 @@
+//! The one loop of the family: decay, predict, step, learn.
+
+use num_complex::Complex;
+use serde::{Deserialize, Serialize};
+
+use super::{Adaptive, Filter, finite, require, state};
+use crate::kernel::{Centres, Kernel, Row, weigh_complex, weigh_real};
+use crate::observation::{Gaussian, Observation};
+use crate::{Error, Real, Result};
+
+/// How the weights move between two observations.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Dynamics {
+    /// `w' ~ N(λw, σ_d² I)`: decay by `λ`, then predict. 1 is the random walk of KLMS.
+    Forgetting(f64),
+    /// NORMA's ridge: predict, then decay by `1 − gain·ridge`.
+    Ridge(f64),
+}
+
+impl Dynamics {
+    fn check(self) -> Result<Self> {
+        match self {
+            Self::Forgetting(lambda) => require(lambda > 0.0 && lambda <= 1.0, "lambda", "above 0 and at most 1", lambda)?,
+            Self::Ridge(ridge) => require(ridge >= 0.0 && ridge.is_finite(), "ridge", "at least 0", ridge)?,
+        }
+        Ok(self)
+    }
+}
+
+/// Which observations become centres.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Admit {
+    /// Every one.
+    Always,
+    /// Those farther than `radius` from every centre; the nearest centre (the first one on ties) absorbs the others.
+    Quantise {
+        /// In units of the input's amplitude.
+        radius: f64,
+    },
+}
+
+/// Which centres are dropped. Both may apply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Evict {
+    /// The oldest, where there would be more than this many.
+    pub budget: Option<usize>,
+    /// Those whose effective coefficient `|λ^(k−i) β_i|` is below this.
+    pub floor: Option<f64>,
+}
+
+/// A kernel filter: a kernel, an observation model, dynamics, and the policy of its dictionary.
+///
+/// The named members of the family are functions that choose these: [`klms`](super::klms) and its neighbours. Cost per sample is one kernel row,
+/// proportional to the number of centres times the number of taps.
+pub struct KernelFilter<T: Real, K, O> {
+    kernel: K,
+    observation: O,
+    dynamics: Dynamics,
+    admit: Admit,
+    evict: Evict,
+    taps: usize,
+    memory: Memory<T>,
+    row: Row<T>,
+    latent: Vec<T>,
+    alpha: Vec<T>,
+}
+
+/// All that was learned.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+struct Memory<T: Real> {
+    centres: Centres<T>,
+    /// One plane for each real number of a latent value, in units of `scale`.
+    coefficients: Vec<Vec<T>>,
+    /// When each centre was admitted; orders them where a floor has removed some from the middle.
+    born: Vec<u64>,
+    admitted: u64,
+    /// The common factor of all coefficients: decay is one multiplication.
+    scale: T,
+}
+
+impl<T: Real, K: Kernel<T>, O: Observation<T>> KernelFilter<T, K, O> {
+    /// A filter on vectors of `taps` complex numbers.
+    pub fn new(kernel: K, observation: O, dynamics: Dynamics, admit: Admit, evict: Evict, taps: usize) -> Result<Self> {
+        require(taps > 0, "taps", "at least 1", taps as f64)?;
+        if let Some(budget) = evict.budget {
+            require(budget > 0, "budget", "at least 1", budget as f64)?;
+        }
+        if let Some(floor) = evict.floor {
+            require(floor >= 0.0 && floor.is_finite(), "floor", "at least 0", floor)?;
+        }
+        if let Admit::Quantise { radius } = admit {
+            require(radius >= 0.0 && radius.is_finite(), "epsilon", "at least 0", radius)?;
+        }
+        let dynamics = dynamics.check()?;
+        let width = observation.width();
+        let mut filter = Self {
+            memory: Memory {
+                centres: Centres::new(taps),
+                coefficients: vec![Vec::new(); width],
+                born: Vec::new(),
+                admitted: 0,
+                scale: T::one(),
+            },
+            kernel,
+            observation,
+            dynamics,
+            admit,
+            evict,
+            taps,
+            row: Row::default(),
+            latent: vec![T::zero(); width],
+            alpha: vec![T::zero(); width],
+        };
+        filter.check_ridge(filter.dynamics, &filter.observation)?;
+        // A budget is room that will be used: take it now and never again.
+        if let Some(budget) = evict.budget {
+            filter.reserve(budget.min(1 << 20));
+        }
+        Ok(filter)
+    }
+
+    fn check_ridge(&self, dynamics: Dynamics, observation: &O) -> Result<()> {
+        if let Dynamics::Ridge(ridge) = dynamics {
+            let gain = observation.gain(T::one()).wide();
+            require(ridge * gain < 1.0, "ridge", &format!("below 1/eta = {}", 1.0 / gain), ridge)?;
+        }
+        Ok(())
+    }
+
+    fn reserve(&mut self, room: usize) {
+        self.memory.centres.reserve(room);
+        self.memory.born.reserve(room);
+        self.memory.coefficients.iter_mut().for_each(|plane| plane.reserve(room));
+        self.row.resize(room);
+    }
+
+    /// The expected observation at `x`.
+    pub fn predict(&mut self, x: &[Complex<T>]) -> O::Mean<'_> {
+        if x.iter().all(|&z| finite(z)) {
+            self.evaluate(x);
+        } else {
+            self.observation.prior(&mut self.latent);
+        }
+        self.observation.mean(&mut self.latent)
+    }
+
+    /// Predicts from `x`, then learns that `y` was observed. Returns the prediction.
+    pub fn adapt(&mut self, x: &[Complex<T>], y: O::Target) -> O::Mean<'_> {
+        if !self.observation.admissible(y) || !x.iter().all(|&z| finite(z)) {
+            return self.predict(x);
+        }
+        self.evaluate(x);
+        let norm = self.kernel.norm(x);
+        self.observation.step(&self.latent, y, norm, &mut self.alpha);
+        // A step that overflows is not taken.
+        if norm.is_finite() && self.alpha.iter().all(|a| a.is_finite()) {
+            self.decay(match self.dynamics {
+                Dynamics::Forgetting(lambda) => T::of(lambda),
+                Dynamics::Ridge(ridge) => (T::one() - self.observation.gain(norm) * T::of(ridge)).max(T::zero()),
+            });
+            self.learn(x);
+        }
+        self.observation.mean(&mut self.latent)
+    }
+
+    /// Row and latent value at `x`, with the decay that the dynamics put before a prediction.
+    fn evaluate(&mut self, x: &[Complex<T>]) {
+        assert_eq!(x.len(), self.taps, "input length");
+        let memory = &self.memory;
+        self.kernel.row(&memory.centres, x, &mut self.row);
+        let before = match self.dynamics {
+            Dynamics::Forgetting(lambda) => memory.scale * T::of(lambda),
+            Dynamics::Ridge(_) => memory.scale,
+        };
+        self.observation.prior(&mut self.latent);
+        if O::COMPLEX {
+            let f = weigh_complex(&memory.coefficients[0], &memory.coefficients[1], &self.row);
+            self.latent[0] += before * f.re;
+            self.latent[1] += before * f.im;
+        } else {
+            for (latent, plane) in self.latent.iter_mut().zip(&memory.coefficients) {
+                *latent += before * weigh_real(plane, &self.row);
+            }
+        }
+    }
+
+    fn decay(&mut self, factor: T) {
+        let memory = &mut self.memory;
+        memory.scale *= factor;
+        // Rebase before the scale leaves the range in which dividing by it is harmless. Coefficients too small to matter become exact zeros:
+        // left alone they would end as denormal numbers, which cost a hundred times as much to add.
+        if memory.scale < T::of(1e-6) {
+            let negligible = T::min_positive_value() / T::epsilon();
+            for a in memory.coefficients.iter_mut().flatten() {
+                let value = *a * memory.scale;
+                *a = if value.abs() < negligible { T::zero() } else { value };
+            }
+            memory.scale = T::one();
+        }
+    }
+
+    fn learn(&mut self, x: &[Complex<T>]) {
+        let scale = self.memory.scale;
+        if let Some(i) = self.absorbing(x) {
+            for (plane, &a) in self.memory.coefficients.iter_mut().zip(&self.alpha) {
+                plane[i] += a / scale;
+            }
+        } else {
+            let memory = &mut self.memory;
+            let full = self.evict.budget.is_some_and(|budget| memory.centres.len() >= budget);
+            if full {
+                let i = self.oldest();
+                let memory = &mut self.memory;
+                memory.centres.replace(i, x);
+                memory.born[i] = memory.admitted;
+                for (plane, &a) in memory.coefficients.iter_mut().zip(&self.alpha) {
+                    plane[i] = a / scale;
+                }
+            } else {
+                memory.centres.push(x);
+                memory.born.push(memory.admitted);
+                for (plane, &a) in memory.coefficients.iter_mut().zip(&self.alpha) {
+                    plane.push(a / scale);
+                }
+            }
+            self.memory.admitted += 1;
+        }
+        if let Some(floor) = self.evict.floor {
+            self.drop_below(T::of(floor));
+        }
+    }
+
+    /// The centre that takes in `x`, under quantisation.
+    fn absorbing(&mut self, x: &[Complex<T>]) -> Option<usize> {
+        let Admit::Quantise { radius } = self.admit else { return None };
+        if !self.row.has_distance {
+            self.memory.centres.distances(x, &mut self.row.distance);
+        }
+        let mut nearest = None;
+        let mut least = T::of(radius * radius);
+        for (i, &d) in self.row.distance[..self.memory.centres.len()].iter().enumerate() {
+            if d < least || (d == least && nearest.is_none()) {
+                nearest = Some(i);
+                least = d;
+            }
+        }
+        nearest
+    }
+
+    fn oldest(&self) -> usize {
+        let memory = &self.memory;
+        if self.evict.floor.is_none() {
+            // Nothing leaves from the middle, so places are taken in turn.
+            (memory.admitted % memory.centres.len() as u64) as usize
+        } else {
+            (0..memory.born.len()).min_by_key(|&i| memory.born[i]).unwrap_or(0)
+        }
+    }
+
+    fn drop_below(&mut self, floor: T) {
+        let memory = &mut self.memory;
+        let limit = floor / memory.scale;
+        for i in (0..memory.centres.len()).rev() {
+            let size: T = memory.coefficients.iter().map(|plane| plane[i] * plane[i]).sum();
+            if size < limit * limit {
+                memory.centres.swap_remove(i);
+                memory.born.swap_remove(i);
+                for plane in &mut memory.coefficients {
+                    plane.swap_remove(i);
+                }
+            }
+        }
+    }
+
+    /// The centres with their effective coefficients (one number for each real number of a latent value) and when they were admitted.
+    pub fn dictionary(&self) -> impl Iterator<Item = (Vec<Complex<T>>, Vec<T>, u64)> + '_ {
+        let memory = &self.memory;
+        (0..memory.centres.len()).map(move |i| {
+            let mut centre = Vec::new();
+            memory.centres.copy_to(i, &mut centre);
+            (centre, memory.coefficients.iter().map(|plane| plane[i] * memory.scale).collect(), memory.born[i])
+        })
+    }
+
+    fn kind(&self) -> String {
+        state::kind::<T>(&format!("kernel filter, {}, {}", O::NAME, self.kernel.describe()))
+    }
+}
+
+impl<T: Real, K: Kernel<T>, O: Observation<T>> Adaptive for KernelFilter<T, K, O> {
+    fn size(&self) -> usize {
+        self.memory.centres.len()
+    }
+
+    fn reset(&mut self) {
+        self.memory.centres.clear();
+        self.memory.born.clear();
+        self.memory.coefficients.iter_mut().for_each(Vec::clear);
+        self.memory.admitted = 0;
+        self.memory.scale = T::one();
+    }
+
+    fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        match (name, &mut self.dynamics, &mut self.admit) {
+            ("lambda", Dynamics::Forgetting(lambda), _) => {
+                Dynamics::Forgetting(value).check()?;
+                *lambda = value;
+            }
+            ("ridge", Dynamics::Ridge(_), _) => {
+                let changed = Dynamics::Ridge(value).check()?;
+                self.check_ridge(changed, &self.observation)?;
+                self.dynamics = changed;
+            }
+            ("epsilon", _, Admit::Quantise { radius }) => {
+                require(value >= 0.0 && value.is_finite(), name, "at least 0", value)?;
+                *radius = value;
+            }
+            (_, dynamics, admit) if !O::PARAMETERS.contains(&name) => {
+                let mut known: Vec<String> = O::PARAMETERS.iter().map(|&p| p.into()).collect();
+                known.push(if matches!(dynamics, Dynamics::Ridge(_)) { "ridge" } else { "lambda" }.into());
+                known.extend(matches!(admit, Admit::Quantise { .. }).then(|| "epsilon".into()));
+                return Err(Error::NotApplicable { filter: format!("this {} kernel filter", O::NAME), name: name.into(), known });
+            }
+            _ => {
+                let mut changed = self.observation.clone();
+                changed.set(name, value)?;
+                self.check_ridge(self.dynamics, &changed)?;
+                self.observation = changed;
+            }
+        }
+        Ok(())
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        state::encode(&self.kind(), &(&self.observation, self.dynamics, self.admit, self.evict, &self.memory))
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+        let (observation, dynamics, admit, evict, memory): (O, Dynamics, Admit, Evict, Memory<T>) = state::decode(&self.kind(), bytes)?;
+        if evict != self.evict {
+            return Err(Error::State(format!("it prunes by {evict:?}, this filter by {:?}", self.evict)));
+        }
+        memory.centres.check(self.taps)?;
+        state::same_shape("latent planes", memory.coefficients.len(), self.latent.len())?;
+        state::same_shape("latent planes", observation.width(), self.latent.len())?;
+        for plane in &memory.coefficients {
+            state::same_shape("coefficients", plane.len(), memory.centres.len())?;
+        }
+        state::same_shape("ages", memory.born.len(), memory.centres.len())?;
+        if self.evict.budget.is_some_and(|budget| memory.centres.len() > budget) || !(memory.scale > T::zero()) {
+            return Err(Error::State("its dictionary is larger than its budget or has no scale".into()));
+        }
+        dynamics.check()?;
+        self.check_ridge(dynamics, &observation)?;
+        (self.observation, self.dynamics, self.admit, self.memory) = (observation, dynamics, admit, memory);
+        if let Some(budget) = self.evict.budget {
+            self.reserve(budget.min(1 << 20));
+        }
+        Ok(())
+    }
+}
+
+impl<T: Real, K: Kernel<T>> Filter<T> for KernelFilter<T, K, Gaussian<T>> {
+    fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
+        self.predict(x)
+    }
+
+    fn adapt(&mut self, x: &[Complex<T>], y: Complex<T>) -> Complex<T> {
+        self.adapt(x, y)
+    }
+}

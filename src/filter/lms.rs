@@ -1,0 +1,79 @@
+//! Least mean squares with explicit weights.
+
+use num_complex::Complex;
+use num_traits::Zero;
+use serde::{Deserialize, Serialize};
+
+use super::{Adaptive, Filter, finite, require, state};
+use crate::observation::Gain;
+use crate::{Error, Real, Result};
+
+/// LMS: `p = w·x`, then `w += gain · conj(x) · (y − p)`. Widrow and Hoff, *Adaptive switching circuits*, 1960.
+///
+/// The same filter as KLMS with the [`Linear`](crate::kernel::Linear) kernel, whose functions need no dictionary: cost is proportional to the taps alone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Lms<T: Real> {
+    gain: Gain,
+    weights: Vec<Complex<T>>,
+}
+
+impl<T: Real> Lms<T> {
+    /// `taps` weights. A fixed `eta` must be small against `2 / xᴴx` for the filter to converge; the diffusion ratio normalises itself.
+    pub fn new(taps: usize, gain: Gain) -> Result<Self> {
+        require(taps > 0, "taps", "at least 1", taps as f64)?;
+        Ok(Self { gain: gain.check()?, weights: vec![Complex::zero(); taps] })
+    }
+}
+
+impl<T: Real> Adaptive for Lms<T> {
+    fn size(&self) -> usize {
+        self.weights.len()
+    }
+
+    fn reset(&mut self) {
+        self.weights.fill(Complex::zero());
+    }
+
+    fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        self.gain = match name {
+            "eta" => Gain::Eta(value).check()?,
+            "diffusion-ratio" => Gain::DiffusionRatio(value).check()?,
+            _ => {
+                let known = vec!["eta".into(), "diffusion-ratio".into()];
+                return Err(Error::NotApplicable { filter: "lms".into(), name: name.into(), known });
+            }
+        };
+        Ok(())
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        state::encode(&state::kind::<T>("lms"), self)
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+        let saved: Self = state::decode(&state::kind::<T>("lms"), bytes)?;
+        state::same_shape("weights", saved.weights.len(), self.weights.len())?;
+        *self = saved;
+        Ok(())
+    }
+}
+
+impl<T: Real> Filter<T> for Lms<T> {
+    fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
+        assert_eq!(x.len(), self.weights.len(), "input length");
+        self.weights.iter().zip(x).map(|(w, x)| w * x).sum()
+    }
+
+    fn adapt(&mut self, x: &[Complex<T>], y: Complex<T>) -> Complex<T> {
+        let p = self.predict(x);
+        let power: T = x.iter().map(|x| x.norm_sqr()).sum();
+        let step = (y - p) * T::of(self.gain.at(power.wide()));
+        if finite(step) && finite(step * power) {
+            for (w, x) in self.weights.iter_mut().zip(x) {
+                *w += x.conj() * step;
+            }
+        }
+        p
+    }
+}

@@ -1,0 +1,78 @@
+//! A memory polynomial whose coefficients are tracked by RLS: what an engineer would pick for an amplifier.
+
+use num_complex::{Complex, Complex64};
+use num_traits::Zero;
+use serde::{Deserialize, Serialize};
+
+use super::{Adaptive, Filter, Rls, require, state};
+use crate::{Real, Result};
+
+/// `p = Σ_l Σ_k w_lk x_l |x_l|^(2k)`: odd powers of every tap, weights by [`Rls`].
+///
+/// Kim and Konstantinou, *Digital predistortion of wideband signals based on power amplifier model with memory*, 2001. The powers are those of the input
+/// as it is: scale it to about unit rms, or the regularization weighs them unequally.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MemoryPolynomial {
+    rls: Rls,
+    terms: usize,
+    features: Vec<Complex64>,
+}
+
+impl MemoryPolynomial {
+    /// `taps` taps with `terms` odd powers each (2 means orders 1 and 3).
+    pub fn new(taps: usize, terms: usize, lambda: f64, regularization: f64) -> Result<Self> {
+        require((1..=8).contains(&terms), "order", "an odd number from 1 to 15", (2 * terms) as f64 - 1.0)?;
+        let rls = Rls::new(taps * terms, lambda, regularization)?;
+        Ok(Self { rls, terms, features: vec![Complex64::zero(); taps * terms] })
+    }
+
+    fn expand<T: Real>(&mut self, x: &[Complex<T>]) {
+        assert_eq!(x.len() * self.terms, self.features.len(), "input length");
+        for (features, x) in self.features.chunks_exact_mut(self.terms).zip(x) {
+            let mut power = Complex64::new(x.re.wide(), x.im.wide());
+            let square = power.norm_sqr();
+            for f in features {
+                *f = power;
+                power *= square;
+            }
+        }
+    }
+}
+
+impl Adaptive for MemoryPolynomial {
+    fn size(&self) -> usize {
+        self.features.len()
+    }
+
+    fn reset(&mut self) {
+        self.rls.reset();
+    }
+
+    fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        self.rls.set(name, value)
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        state::encode("memory polynomial", &(self.terms as u64, self.rls.save()?))
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+        let (terms, rls): (u64, Vec<u8>) = state::decode("memory polynomial", bytes)?;
+        state::same_shape("powers", terms as usize, self.terms)?;
+        self.rls.restore(&rls)
+    }
+}
+
+impl<T: Real> Filter<T> for MemoryPolynomial {
+    fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
+        self.expand(x);
+        let p: Complex64 = self.rls.predict(&self.features);
+        Complex::new(T::of(p.re), T::of(p.im))
+    }
+
+    fn adapt(&mut self, x: &[Complex<T>], y: Complex<T>) -> Complex<T> {
+        self.expand(x);
+        let p = self.rls.adapt(&self.features, Complex64::new(y.re.wide(), y.im.wide()));
+        Complex::new(T::of(p.re), T::of(p.im))
+    }
+}
