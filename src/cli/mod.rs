@@ -4,6 +4,7 @@ mod fit;
 mod output;
 mod parameters;
 mod progress;
+mod simulate;
 mod table;
 
 use std::process::ExitCode;
@@ -21,12 +22,14 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Fit(fit::Args),
+    Simulate(Box<simulate::Args>),
 }
 
 /// Parses the command line and runs it: 0 when it worked, 2 when the input is at fault.
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Fit(args) => fit::run(args),
+        Command::Simulate(args) => simulate::run(*args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
