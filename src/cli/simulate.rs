@@ -43,7 +43,8 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let scenario = args.options.scenario()?;
     let files = Files::new(&args.out);
     files.check(args.force)?;
-    let text = toml::to_string(&scenario).map_err(|e| Error::file(&files.scenario, "scenario", e.to_string()))?;
+    let body = toml::to_string(&scenario).map_err(|e| Error::file(&files.scenario, "scenario", e.to_string()))?;
+    let text = format!("# kaflow {}: run again with `kaflow simulate --scenario FILE --out DIR`.\n{body}", env!("CARGO_PKG_VERSION"));
     let mut bed = TestBed::new(&scenario)?;
     std::fs::create_dir_all(&args.out).map_err(|e| Error::io(&args.out, e))?;
     let levels = files.write(&mut bed, args.force)?;

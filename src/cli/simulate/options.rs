@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use clap::ValueEnum;
+
 use crate::channel::{AmplifierConfig, Doppler, FadingConfig, Model, Point, Profile, Scenario, Term};
 use crate::ofdm::{Clip, Modulation};
 use crate::{Error, Result};
@@ -52,13 +54,13 @@ struct Signal {
     /// Carriers in use, pilots included
     #[arg(long)]
     active: Option<usize>,
-    /// Pilot carriers counted from DC, such as -21,-7,7,21
-    #[arg(long, value_delimiter = ',', allow_hyphen_values = true, num_args = 0..)]
-    pilots: Option<Vec<i32>>,
+    /// Pilot carriers counted from DC, such as -21,-7,7,21, or none
+    #[arg(long, allow_hyphen_values = true)]
+    pilots: Option<Pilots>,
     /// Cyclic prefix in samples
     #[arg(long)]
     cyclic_prefix: Option<usize>,
-    /// bpsk, qpsk, 16-qam, 64-qam or 256-qam
+    /// bpsk, qpsk, qam16, qam64 or qam256
     #[arg(long)]
     modulation: Option<Modulation>,
     /// Samples for each sample of the grid
@@ -105,7 +107,7 @@ struct Amplifier {
     #[arg(long)]
     smoothness: Option<f64>,
     /// Constants of a Saleh amplifier: alpha_a,beta_a,alpha_phi,beta_phi
-    #[arg(long, value_delimiter = ',', num_args = 4, allow_hyphen_values = true)]
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
     saleh: Option<Vec<f64>>,
     /// Terms of a memory polynomial as order:delay:re:im, such as 1:0:1:0,3:0:-0.1:0.02
     #[arg(long, value_delimiter = ',')]
@@ -115,7 +117,7 @@ struct Amplifier {
     points: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
     None,
     Limiter,
@@ -227,6 +229,19 @@ impl FromStr for Maybe {
     }
 }
 
+/// Carriers or `none`.
+#[derive(Clone, Debug)]
+struct Pilots(Vec<i32>);
+
+impl FromStr for Pilots {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let carriers = text.split(',').filter(|_| text != "none").map(|k| k.trim().parse());
+        carriers.collect::<std::result::Result<_, _>>().map(Self).map_err(|_| "neither a list of whole numbers nor 'none'".into())
+    }
+}
+
 /// Takes over an option that was given.
 fn set<T: Clone>(slot: &mut T, option: &Option<T>) {
     if let Some(value) = option {
@@ -259,7 +274,7 @@ impl Options {
 fn read(path: &Path) -> Result<Scenario> {
     let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
     toml::from_str(&text).map_err(|e| {
-        let place = e.span().map_or("scenario".into(), |span| format!("line {}", text[..span.start].lines().count().max(1)));
+        let place = e.span().map_or("scenario".into(), |span| format!("line {}", text[..span.start].matches('\n').count() + 1));
         Error::file(path, place, e.message().replace('\n', " "))
     })
 }
@@ -269,7 +284,7 @@ impl Signal {
         let ofdm = &mut scenario.ofdm;
         set(&mut ofdm.fft, &self.fft);
         set(&mut ofdm.active, &self.active);
-        set(&mut ofdm.pilots, &self.pilots);
+        set(&mut ofdm.pilots, &self.pilots.as_ref().map(|p| p.0.clone()));
         set(&mut ofdm.cyclic_prefix, &self.cyclic_prefix);
         set(&mut ofdm.modulation, &self.modulation);
         set(&mut ofdm.oversampling, &self.oversampling);
@@ -310,7 +325,7 @@ impl Amplifier {
         let mut kind = self.amplifier;
         for (_, implied, option) in given.into_iter().filter(|g| g.0) {
             if *kind.get_or_insert(implied) != implied {
-                let name = |k: Kind| format!("{k:?}");
+                let name = |k: Kind| k.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned());
                 return Err(Error::parameter(
                     "amplifier",
                     format!("{} when --{option} is given", name(implied)),
