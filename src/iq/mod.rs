@@ -1,1 +1,34 @@
-//! Recordings: SigMF, raw IQ and WAV files, pairs of them, and their alignment.
+//! Recordings on disk: SigMF, raw IQ and WAV, as streams of samples with known gaps; and the alignment of a TX/RX pair.
+//!
+//! - [`Recording`] reads: constant memory whatever the size, one channel or all of them interleaved, gaps reported.
+//! - [`Writer`] writes SigMF that is valid at any time, also after a kill.
+//! - [`Pair`] ties a transmitted and a received recording together in a `.sigmf-collection`.
+
+//!
+//! # Conventions
+//!
+//! Integer samples are scaled to `[-1, 1)`: `ci16` by 1/32768, `ci8` by 1/128, and `cu8` as `(x - 128) / 128`. Real samples are read with an imaginary part
+//! of zero. A *sample* is one instant: with several channels it holds one number for each.
+//!
+//! # Samples that are not numbers
+//!
+//! NaN and infinity are passed on (the filters skip them), counted, and the first one's place is kept: [`Recording::not_finite`].
+//! [`Recording::refuse_not_finite`] makes the first one an error instead.
+
+pub mod align;
+mod archive;
+mod datatype;
+mod format;
+mod pair;
+mod recording;
+mod segment;
+pub mod sigmf;
+mod wav;
+mod writer;
+
+pub use datatype::Datatype;
+pub use format::{Format, Raw};
+pub use pair::Pair;
+pub use recording::{NotFinite, Recording};
+pub use segment::{Gap, Segment};
+pub use writer::Writer;

@@ -1,1 +1,27 @@
 //! CP-OFDM: modulator, demodulator, preamble and pilots, as pure functions on slices.
+//!
+//! What a frame looks like, in samples of the carrier grid (N carriers, prefix P):
+//!
+//! | part | length | what it is for |
+//! |---|---|---|
+//! | short training | 5N/2 | repeats every N/4: detection, coarse carrier offset (± two carriers) |
+//! | long training | 2P + 2N | one symbol twice: timing, fine carrier offset, channel estimate, noise level |
+//! | data | (P + N) each | data carriers and pilots; neighbours share an edge of `window` samples |
+//! | gap | any | silence |
+//!
+//! The signal has rms 1 before clipping. What a [`Transmitter`] writes is the same to the bit on every machine: its functions come from the `libm`
+//! crate, its transforms are scalar, and nothing is fused.
+
+mod clip;
+mod config;
+mod constellation;
+mod fourier;
+mod layout;
+mod modulator;
+mod transmitter;
+
+pub use clip::{bussgang, clip};
+pub use config::{Clip, Config};
+pub use constellation::{Constellation, Modulation};
+pub use modulator::{Modulator, Overlap};
+pub use transmitter::{RandomBits, Source, Transmitter};

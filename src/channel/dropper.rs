@@ -1,0 +1,86 @@
+use num_complex::Complex32;
+
+use super::no_such;
+use super::random::{Draws, Random};
+use crate::Result;
+use crate::filter::require;
+
+/// A hole in a stream: `lost` samples are missing before the sample with index `at`, counted over the samples that remain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Index of the first sample after the hole, among those that remain.
+    pub at: u64,
+    /// How many samples are missing.
+    pub lost: u64,
+}
+
+/// A receiver that overflows: holes start at random and last a random while.
+///
+/// After each sample a hole begins with probability `rate`; its length is geometric with mean `length`. A fraction
+/// `rate·length / (1 + rate·length)` of all samples is lost.
+#[derive(Clone, Debug)]
+pub struct Dropper {
+    random: Random,
+    rate: f64,
+    length: f64,
+    kept: u64,
+    /// Lost so far in the hole that the last sample was in; 0 outside of one.
+    lost: u64,
+}
+
+impl Dropper {
+    /// `rate` holes per sample, 0 for none, with a mean of `length` samples, at least 1.
+    pub fn new(rate: f64, length: f64, seed: u64) -> Result<Self> {
+        let mut dropper = Self { random: Random::new(seed, Draws::Dropper), rate: 0.0, length: 1.0, kept: 0, lost: 0 };
+        dropper.set("drop_rate", rate)?;
+        dropper.set("drop_length", length)?;
+        Ok(dropper)
+    }
+
+    /// Whether the next sample survives; a hole that ends with it is pushed to `gaps`.
+    pub fn keep(&mut self, gaps: &mut Vec<Gap>) -> bool {
+        if self.rate == 0.0 && self.lost == 0 {
+            self.kept += 1;
+            return true;
+        }
+        let lose = if self.lost > 0 { self.random.uniform() >= 1.0 / self.length } else { self.random.uniform() < self.rate };
+        if lose {
+            self.lost += 1;
+        } else {
+            if self.lost > 0 {
+                gaps.push(Gap { at: self.kept, lost: self.lost });
+            }
+            self.lost = 0;
+            self.kept += 1;
+        }
+        !lose
+    }
+
+    /// Removes what is lost from the next samples of the stream and appends the holes that end among them to `gaps`.
+    pub fn process(&mut self, samples: &mut Vec<Complex32>, gaps: &mut Vec<Gap>) {
+        samples.retain(|_| self.keep(gaps));
+    }
+
+    /// Back to the first sample.
+    pub fn reset(&mut self) {
+        self.random.reset();
+        self.kept = 0;
+        self.lost = 0;
+    }
+
+    /// Changes `drop_rate` or `drop_length` from the next sample on.
+    pub fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        match name {
+            "drop_rate" => {
+                require((0.0..1.0).contains(&value), name, "at least 0 and less than 1 hole per sample", value)?;
+                self.rate = value;
+            }
+            "drop_length" => {
+                require(value.is_finite() && value >= 1.0, name, "1 sample or more", value)?;
+                self.length = value;
+            }
+            _ => return Err(no_such("dropper", name, &["drop_rate", "drop_length"])),
+        }
+        Ok(())
+    }
+}

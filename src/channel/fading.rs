@@ -1,0 +1,385 @@
+use num_complex::{Complex32, Complex64};
+use serde::{Deserialize, Serialize};
+use std::f64::consts::SQRT_2;
+
+use super::jakes::{NODES, Sight, Waves};
+use super::random::{Draws, Random};
+use super::{Doppler, Profile, Stage, from_db, narrow, no_such, wide};
+use crate::Result;
+use crate::filter::require;
+
+/// A fading channel: how many antennas, how power is spread over delays, how fast it moves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FadingConfig {
+    /// Mean power over delay, the same for every pair of antennas.
+    pub profile: Profile,
+    /// Doppler frequency `f_d T` in cycles per sample; 0 freezes the channel.
+    pub doppler: Doppler,
+    /// Rician factor of the first path in dB: the line of sight's power over that of the scattered waves. None for Rayleigh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rician_k_db: Option<f64>,
+    /// Angle between the line of sight and the motion in degrees: the line of sight is shifted by `f_d cos(angle)`.
+    #[serde(default = "default_angle")]
+    pub sight_angle_deg: f64,
+    /// Transmit antennas.
+    #[serde(default = "one")]
+    pub tx_antennas: usize,
+    /// Receive antennas.
+    #[serde(default = "one")]
+    pub rx_antennas: usize,
+    /// Correlation `ρ` of neighbouring transmit antennas, `ρ^|i−j|` between antennas `i` and `j`; 0 for independent ones.
+    #[serde(default)]
+    pub tx_correlation: f64,
+    /// The same for receive antennas.
+    #[serde(default)]
+    pub rx_correlation: f64,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn default_angle() -> f64 {
+    45.0
+}
+
+const MAX_ANTENNAS: usize = 16;
+
+impl FadingConfig {
+    /// One antenna at each end, Rayleigh fading.
+    pub fn new(profile: Profile, doppler: f64) -> Self {
+        Self {
+            profile,
+            doppler: Doppler::Constant(doppler),
+            rician_k_db: None,
+            sight_angle_deg: default_angle(),
+            tx_antennas: 1,
+            rx_antennas: 1,
+            tx_correlation: 0.0,
+            rx_correlation: 0.0,
+        }
+    }
+}
+
+/// A tapped delay line with Rayleigh or Rician taps that move as Jakes' Doppler spectrum says:
+///
+/// `y_r(n) = Σ_t Σ_l h_rtl(n) x_t(n − d_l)`, where `E|h_rtl|²` follows the [`Profile`] and adds up to 1 over `l`, and scattered taps have the
+/// autocorrelation `J0(2π f_d T k)` at lag `k`.
+///
+/// Correlated antennas follow the Kronecker model, `H = A_rx G A_txᵀ` with independent `G` and `A Aᵀ` the correlation of the antennas; the
+/// line of sight is not mixed. Taps are computed at 32 points of a Doppler period and joined by cubics, so a sample costs no sine.
+///
+/// As a [`Stage`] it is a channel between one antenna and another; [`process_mimo`](Self::process_mimo) takes all of them.
+#[derive(Clone, Debug)]
+pub struct Fading {
+    config: FadingConfig,
+    seed: u64,
+    real: bool,
+    delays: Vec<usize>,
+    /// Scattered amplitude of each path, and the line of sight's amplitude on the first one.
+    scattered: Vec<f64>,
+    sight_amplitude: f64,
+    mix_rx: Vec<f64>,
+    mix_tx: Vec<f64>,
+    state: State,
+}
+
+/// What moves. Coefficients are indexed `(rx · tx_antennas + tx) · paths + path`.
+#[derive(Clone, Debug)]
+struct State {
+    sample: u64,
+    hint: usize,
+    /// How far the sample lies between the two middle nodes, in [0, 1).
+    position: f64,
+    waves: Vec<Waves>,
+    sights: Vec<Sight>,
+    nodes: [Vec<Complex64>; 4],
+    /// The cubic of each coefficient between the two middle nodes, in powers of the position; planar for speed.
+    cubic_re: [Vec<f64>; 4],
+    cubic_im: [Vec<f64>; 4],
+    re: Vec<f64>,
+    im: Vec<f64>,
+    /// Past inputs of each transmit antenna in a ring whose size is a power of two.
+    history: Vec<Vec<Complex64>>,
+    newest: usize,
+}
+
+impl Fading {
+    /// A channel as configured; the taps of a seed are always the same.
+    pub fn new(config: &FadingConfig, seed: u64) -> Result<Self> {
+        Self::build(config, seed, false)
+    }
+
+    /// The same with real taps, `√2 Re h`: real signals stay real, powers and autocorrelation stay as they are.
+    pub fn real_valued(config: &FadingConfig, seed: u64) -> Result<Self> {
+        Self::build(config, seed, true)
+    }
+
+    fn build(config: &FadingConfig, seed: u64, real: bool) -> Result<Self> {
+        let paths = config.profile.paths()?;
+        config.doppler.validate()?;
+        for (name, antennas) in [("tx_antennas", config.tx_antennas), ("rx_antennas", config.rx_antennas)] {
+            require((1..=MAX_ANTENNAS).contains(&antennas), name, "between 1 and 16", antennas as f64)?;
+        }
+        for (name, rho) in [("tx_correlation", config.tx_correlation), ("rx_correlation", config.rx_correlation)] {
+            require(rho.abs() < 1.0, name, "between -1 and 1, both excluded", rho)?;
+        }
+        require(config.sight_angle_deg.is_finite(), "sight_angle_deg", "finite", config.sight_angle_deg)?;
+        let mut fading = Self {
+            delays: paths.iter().map(|p| p.0).collect(),
+            scattered: paths.iter().map(|p| p.1.sqrt()).collect(),
+            sight_amplitude: 0.0,
+            mix_rx: mixing(config.rx_antennas, config.rx_correlation),
+            mix_tx: mixing(config.tx_antennas, config.tx_correlation),
+            state: State::empty(),
+            config: config.clone(),
+            seed,
+            real,
+        };
+        fading.set_rician_k_db(config.rician_k_db.unwrap_or(f64::NEG_INFINITY))?;
+        fading.reset();
+        Ok(fading)
+    }
+
+    /// Sets a constant Doppler frequency `f_d T` from the next sample on.
+    pub fn set_doppler(&mut self, doppler: f64) -> Result<()> {
+        let doppler = Doppler::Constant(doppler);
+        doppler.validate()?;
+        self.config.doppler = doppler;
+        Ok(())
+    }
+
+    /// Sets the Rician factor of the first path in dB; minus infinity for Rayleigh. The taps follow within one node, `1/32` of a Doppler period.
+    pub fn set_rician_k_db(&mut self, k_db: f64) -> Result<()> {
+        let ok = k_db == f64::NEG_INFINITY || k_db.abs() <= 100.0;
+        require(ok, "rician_k_db", "between -100 and 100, or -inf for Rayleigh fading", k_db)?;
+        let power = self.config.profile.paths()?[0].1;
+        let k = from_db(k_db);
+        self.scattered[0] = (power / (k + 1.0)).sqrt();
+        self.sight_amplitude = (power * k / (k + 1.0)).sqrt();
+        Ok(())
+    }
+
+    /// The delay of each path in samples.
+    pub fn delays(&self) -> &[usize] {
+        &self.delays
+    }
+
+    /// Transmit antennas.
+    pub fn tx_antennas(&self) -> usize {
+        self.config.tx_antennas
+    }
+
+    /// Receive antennas.
+    pub fn rx_antennas(&self) -> usize {
+        self.config.rx_antennas
+    }
+
+    /// How many coefficients [`taps`](Self::taps) holds: receive antennas × transmit antennas × paths.
+    pub fn coefficients(&self) -> usize {
+        self.config.rx_antennas * self.config.tx_antennas * self.delays.len()
+    }
+
+    /// The taps at the last sample processed (at the first one before any), in the order of `(rx · tx_antennas + tx) · paths + path`.
+    pub fn taps(&self) -> impl Iterator<Item = Complex64> + '_ {
+        self.state.re.iter().zip(&self.state.im).map(|(&re, &im)| Complex64::new(re, im))
+    }
+
+    /// Passes the next samples of all antennas through the channel: `tx[t]` and `rx[r]` have one length.
+    ///
+    /// `watch` sees the index of each sample within this call and the channel with that sample's taps.
+    ///
+    /// # Panics
+    ///
+    /// When the number of slices is not the number of antennas, or their lengths differ.
+    pub fn process_mimo(&mut self, tx: &[&[Complex32]], rx: &mut [&mut [Complex32]], mut watch: impl FnMut(usize, &Self)) {
+        assert_eq!((tx.len(), rx.len()), (self.config.tx_antennas, self.config.rx_antennas), "one slice for each antenna");
+        let samples = tx[0].len();
+        assert!(tx.iter().all(|t| t.len() == samples) && rx.iter().all(|r| r.len() == samples), "slices of one length");
+        for i in 0..samples {
+            self.push(|t| wide(tx[t][i]));
+            for (r, out) in rx.iter_mut().enumerate() {
+                out[i] = narrow(self.received(r));
+            }
+            watch(i, self);
+            self.advance();
+        }
+    }
+
+    /// Takes one input of each antenna and brings the taps to its time.
+    fn push(&mut self, input: impl Fn(usize) -> Complex64) {
+        let state = &mut self.state;
+        state.newest = state.newest.wrapping_sub(1) & (state.history[0].len() - 1);
+        for (t, history) in state.history.iter_mut().enumerate() {
+            history[state.newest] = input(t);
+        }
+        evaluate(&state.cubic_re, state.position, &mut state.re);
+        evaluate(&state.cubic_im, state.position, &mut state.im);
+    }
+
+    fn received(&self, rx: usize) -> Complex64 {
+        let state = &self.state;
+        let paths = self.delays.len();
+        let mask = state.history[0].len() - 1;
+        let (mut re, mut im) = (0.0, 0.0);
+        for (t, history) in state.history.iter().enumerate() {
+            let first = (rx * self.config.tx_antennas + t) * paths;
+            let taps = state.re[first..first + paths].iter().zip(&state.im[first..first + paths]);
+            for ((&a, &b), &delay) in taps.zip(&self.delays) {
+                let x = history[(state.newest + delay) & mask];
+                re += a * x.re - b * x.im;
+                im += a * x.im + b * x.re;
+            }
+        }
+        Complex64::new(re, im)
+    }
+
+    fn advance(&mut self) {
+        let doppler = self.config.doppler.at(self.state.sample, &mut self.state.hint);
+        self.state.sample += 1;
+        self.state.position += doppler * NODES;
+        if self.state.position >= 1.0 {
+            while self.state.position >= 1.0 {
+                self.state.position -= 1.0;
+                self.next_node();
+            }
+            self.fit();
+        }
+    }
+
+    /// Shifts the nodes by one and computes the newest.
+    fn next_node(&mut self) {
+        self.state.nodes.rotate_left(1);
+        let (n_rx, n_tx, paths) = (self.config.rx_antennas, self.config.tx_antennas, self.delays.len());
+        let state = &mut self.state;
+        let node = &mut state.nodes[3];
+        for (value, waves) in node.iter_mut().zip(&mut state.waves) {
+            *value = waves.next();
+        }
+        // The mixing matrices are lower triangular: going from the last antenna to the first, it can be done in place.
+        for r in (0..n_rx).rev() {
+            for t in (0..n_tx).rev() {
+                for l in 0..paths {
+                    let mut mixed = Complex64::ZERO;
+                    for i in 0..=r {
+                        for j in 0..=t {
+                            mixed += node[(i * n_tx + j) * paths + l] * (self.mix_rx[r * n_rx + i] * self.mix_tx[t * n_tx + j]);
+                        }
+                    }
+                    node[(r * n_tx + t) * paths + l] = mixed * self.scattered[l];
+                }
+            }
+        }
+        for (link, sight) in state.sights.iter_mut().enumerate() {
+            node[link * paths] += sight.next() * self.sight_amplitude;
+        }
+        if self.real {
+            for value in node.iter_mut() {
+                *value = Complex64::new(SQRT_2 * value.re, 0.0);
+            }
+        }
+    }
+
+    /// Cubics through the four nodes (Lagrange), between the two in the middle.
+    fn fit(&mut self) {
+        let state = &mut self.state;
+        for k in 0..state.re.len() {
+            let [a, b, c, d] = [0, 1, 2, 3].map(|n| state.nodes[n][k]);
+            let powers = [b, c - a / 3.0 - b / 2.0 - d / 6.0, (a + c) / 2.0 - b, (d - a) / 6.0 + (b - c) / 2.0];
+            for (n, power) in powers.into_iter().enumerate() {
+                state.cubic_re[n][k] = power.re;
+                state.cubic_im[n][k] = power.im;
+            }
+        }
+    }
+}
+
+fn evaluate(cubic: &[Vec<f64>; 4], t: f64, out: &mut [f64]) {
+    let n = out.len();
+    let (c0, c1, c2, c3) = (&cubic[0][..n], &cubic[1][..n], &cubic[2][..n], &cubic[3][..n]);
+    for k in 0..n {
+        out[k] = ((c3[k] * t + c2[k]) * t + c1[k]) * t + c0[k];
+    }
+}
+
+/// Lower Cholesky factor of `ρ^|i−j|`, by rows: that of a first-order Markov chain.
+fn mixing(antennas: usize, rho: f64) -> Vec<f64> {
+    let fresh = (1.0 - rho * rho).sqrt();
+    let mut factor = vec![0.0; antennas * antennas];
+    for i in 0..antennas {
+        for j in 0..=i {
+            let decay = (0..i - j).fold(1.0, |product, _| product * rho);
+            factor[i * antennas + j] = if j == 0 { decay } else { decay * fresh };
+        }
+    }
+    factor
+}
+
+impl State {
+    fn empty() -> Self {
+        Self {
+            sample: 0,
+            hint: 0,
+            position: 0.0,
+            waves: Vec::new(),
+            sights: Vec::new(),
+            nodes: [(); 4].map(|()| Vec::new()),
+            cubic_re: [(); 4].map(|()| Vec::new()),
+            cubic_im: [(); 4].map(|()| Vec::new()),
+            re: Vec::new(),
+            im: Vec::new(),
+            history: Vec::new(),
+            newest: 0,
+        }
+    }
+}
+
+impl Stage for Fading {
+    /// # Panics
+    ///
+    /// When the channel has more than one antenna at an end.
+    fn process(&mut self, samples: &mut [Complex32]) {
+        assert_eq!((self.config.tx_antennas, self.config.rx_antennas), (1, 1), "one antenna at each end");
+        for sample in samples {
+            self.push(|_| wide(*sample));
+            *sample = narrow(self.received(0));
+            self.advance();
+        }
+    }
+
+    fn reset(&mut self) {
+        let coefficients = self.coefficients();
+        let links = self.config.rx_antennas * self.config.tx_antennas;
+        let angle = self.config.sight_angle_deg.to_radians();
+        let ring = (self.delays.iter().max().unwrap_or(&0) + 1).next_power_of_two();
+        let mut random = Random::new(self.seed, Draws::Fading);
+        let zeros = || vec![0.0; coefficients];
+        self.state = State {
+            waves: (0..coefficients).map(|_| Waves::new(&mut random)).collect(),
+            sights: (0..links).map(|_| Sight::new(angle, &mut random)).collect(),
+            nodes: [(); 4].map(|()| vec![Complex64::ZERO; coefficients]),
+            cubic_re: [(); 4].map(|()| zeros()),
+            cubic_im: [(); 4].map(|()| zeros()),
+            re: zeros(),
+            im: zeros(),
+            history: vec![vec![Complex64::ZERO; ring]; self.config.tx_antennas],
+            ..State::empty()
+        };
+        for _ in 0..4 {
+            self.next_node();
+        }
+        self.fit();
+        let state = &mut self.state;
+        evaluate(&state.cubic_re, 0.0, &mut state.re);
+        evaluate(&state.cubic_im, 0.0, &mut state.im);
+    }
+
+    fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        match name {
+            "doppler" => self.set_doppler(value),
+            "rician_k_db" => self.set_rician_k_db(value),
+            _ => Err(no_such("fading", name, &["doppler", "rician_k_db"])),
+        }
+    }
+}

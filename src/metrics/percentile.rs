@@ -1,0 +1,106 @@
+//! Percentiles: exact from a slice, or running in constant memory.
+
+/// The `q`-quantile (0 to 1) of the finite values, interpolated between neighbours; `None` when there are none. Sorts the slice.
+///
+/// ```
+/// use kaflow::metrics::percentile;
+/// assert_eq!(percentile(&mut [4.0, 1.0, 3.0, 2.0], 0.5), Some(2.5));
+/// assert_eq!(percentile(&mut [], 0.5), None);
+/// ```
+pub fn percentile(values: &mut [f64], q: f64) -> Option<f64> {
+    // Those that are not finite sort to the two ends: cut them off.
+    values.sort_by(f64::total_cmp);
+    let start = values.iter().position(|v| v.is_finite())?;
+    let end = values.iter().rposition(|v| v.is_finite())?;
+    let finite = &values[start..=end];
+    let place = q.clamp(0.0, 1.0) * (finite.len() - 1) as f64;
+    let (low, share) = (place as usize, place.fract());
+    let high = (low + 1).min(finite.len() - 1);
+    Some(finite[low] + (finite[high] - finite[low]) * share)
+}
+
+/// Running percentiles of positive values (latencies in seconds, powers) in constant memory, right to 1 %.
+///
+/// Values from 1e-12 to 1e12 fall into bins whose edges are 2 % apart; smaller and larger ones count in the first and last.
+///
+/// ```
+/// let mut latency = kaflow::metrics::Percentiles::new();
+/// (1..=1000).for_each(|i| latency.push(f64::from(i) * 1e-6));
+/// assert!((latency.quantile(0.99).unwrap() / 990e-6 - 1.0).abs() < 0.011);
+/// assert_eq!(latency.max(), Some(1e-3));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Percentiles {
+    bins: Vec<u64>,
+    count: u64,
+    sum: f64,
+    min: f64,
+    max: f64,
+}
+
+const SMALLEST: f64 = 1e-12;
+const LARGEST: f64 = 1e12;
+const RATIO: f64 = 1.02;
+
+impl Percentiles {
+    /// Nothing recorded.
+    pub fn new() -> Self {
+        let bins = ((LARGEST / SMALLEST).ln() / RATIO.ln()).ceil() as usize;
+        Self { bins: vec![0; bins], count: 0, sum: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY }
+    }
+
+    /// Records one value; what is not a finite number is left out.
+    pub fn push(&mut self, value: f64) {
+        if !value.is_finite() {
+            return;
+        }
+        let place = (value.max(SMALLEST) / SMALLEST).ln() / RATIO.ln();
+        let last = self.bins.len() - 1;
+        self.bins[(place as usize).min(last)] += 1;
+        self.count += 1;
+        self.sum += value;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Values recorded.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their mean.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+
+    /// The smallest.
+    pub fn min(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.min)
+    }
+
+    /// The largest.
+    pub fn max(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.max)
+    }
+
+    /// The value that a fraction `q` of the recorded ones do not exceed, to 1 %.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        if self.count == 0 {
+            return None;
+        }
+        let rank = (q.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let bin = self.bins.iter().position(|&n| {
+            seen += n;
+            seen >= rank
+        })?;
+        // The middle of the bin, and never outside what was seen.
+        Some((SMALLEST * ((bin as f64 + 0.5) * RATIO.ln()).exp()).clamp(self.min, self.max))
+    }
+}
+
+impl Default for Percentiles {
+    fn default() -> Self {
+        Self::new()
+    }
+}

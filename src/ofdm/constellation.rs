@@ -1,0 +1,192 @@
+//! Gray-labelled square constellations.
+
+use std::str::FromStr;
+
+use num_complex::Complex32;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// A constellation of unit mean power, Gray-labelled as in IEEE 802.11: the first half of a label's bits is the real axis,
+/// the second half the imaginary one, most significant bit first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Modulation {
+    /// One bit, on the real axis.
+    Bpsk,
+    /// Two bits.
+    Qpsk,
+    /// Four bits.
+    Qam16,
+    /// Six bits.
+    Qam64,
+    /// Eight bits.
+    Qam256,
+}
+
+impl Modulation {
+    /// All of them, fewest bits first.
+    pub const ALL: [Self; 5] = [Self::Bpsk, Self::Qpsk, Self::Qam16, Self::Qam64, Self::Qam256];
+
+    /// The name as options and files spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bpsk => "bpsk",
+            Self::Qpsk => "qpsk",
+            Self::Qam16 => "qam16",
+            Self::Qam64 => "qam64",
+            Self::Qam256 => "qam256",
+        }
+    }
+
+    /// Bits in one point.
+    pub fn bits(self) -> usize {
+        match self {
+            Self::Bpsk => 1,
+            Self::Qpsk => 2,
+            Self::Qam16 => 4,
+            Self::Qam64 => 6,
+            Self::Qam256 => 8,
+        }
+    }
+
+    /// Levels on the real axis.
+    fn levels(self) -> usize {
+        1 << self.bits().div_ceil(2)
+    }
+
+    /// Half the distance of two neighbouring points.
+    pub fn half_distance(self) -> f64 {
+        let levels = self.levels() as f64;
+        let axes = if self == Self::Bpsk { 1.0 } else { 2.0 };
+        (3.0 / (axes * (levels * levels - 1.0))).sqrt()
+    }
+
+    /// The exact bit error rate in white Gaussian noise at `snr = Es/N0` (a power ratio), hard decisions.
+    ///
+    /// For 16-QAM this is the closed form `3/4 Q(a) + 1/2 Q(3a) − 1/4 Q(5a)` with `a = sqrt(snr / 5)`.
+    ///
+    /// ```
+    /// use kaflow::ofdm::Modulation;
+    /// let q = |x: f64| 0.5 * libm::erfc(x / 2f64.sqrt());
+    /// let a = (10f64 / 5.0).sqrt();
+    /// let closed = 0.75 * q(a) + 0.5 * q(3.0 * a) - 0.25 * q(5.0 * a);
+    /// assert!((Modulation::Qam16.bit_error_rate(10.0) - closed).abs() < 1e-12);
+    /// ```
+    pub fn bit_error_rate(self, snr: f64) -> f64 {
+        let q = |x: f64| 0.5 * libm::erfc(x / std::f64::consts::SQRT_2);
+        let levels = self.levels();
+        // One real axis with noise variance N0/2: sum over sent levels, decided levels and the bits that differ.
+        let a = self.half_distance() * (2.0 * snr).sqrt();
+        let mut errors = 0.0;
+        for sent in 0..levels {
+            for got in 0..levels {
+                let lower = if got == 0 { f64::NEG_INFINITY } else { (2.0 * (got as f64 - sent as f64) - 1.0) * a };
+                let upper = if got + 1 == levels { f64::INFINITY } else { (2.0 * (got as f64 - sent as f64) + 1.0) * a };
+                errors += f64::from((gray(sent) ^ gray(got)).count_ones()) * (q(lower) - q(upper)).max(0.0);
+            }
+        }
+        errors / (levels as f64 * self.bits().div_ceil(2) as f64)
+    }
+}
+
+impl FromStr for Modulation {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|m| m.name() == name).ok_or_else(|| Error::unknown("modulation", name, Self::ALL.map(Self::name)))
+    }
+}
+
+impl std::fmt::Display for Modulation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+fn gray(level: usize) -> usize {
+    level ^ (level >> 1)
+}
+
+fn ungray(label: usize) -> usize {
+    (0..usize::BITS).fold(0, |level, shift| level ^ (label >> shift))
+}
+
+/// A [`Modulation`] with its table of points: maps bits to points and back.
+///
+/// Bits are one to a byte; only the lowest bit of each counts.
+///
+/// ```
+/// use kaflow::ofdm::{Constellation, Modulation};
+/// let qam = Constellation::new(Modulation::Qam16);
+/// let point = qam.point(0b1001); // real axis "10": +3, imaginary axis "01": -1
+/// assert!((point - kaflow::Complex32::new(3.0, -1.0) / 10f32.sqrt()).norm() < 1e-6);
+/// assert_eq!(qam.decide(point * 1.05), 0b1001);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Constellation {
+    modulation: Modulation,
+    points: Vec<Complex32>,
+    /// Label bits of each level of an axis.
+    labels: Vec<usize>,
+    inverse_distance: f32,
+}
+
+impl Constellation {
+    /// The table of `modulation`.
+    pub fn new(modulation: Modulation) -> Self {
+        let (levels, bits) = (modulation.levels(), modulation.bits());
+        let d = modulation.half_distance();
+        let axis = |label: usize| ((2 * ungray(label)) as f64 - (levels as f64 - 1.0)) * d;
+        let points = (0..1usize << bits)
+            .map(|label| {
+                if modulation == Modulation::Bpsk {
+                    Complex32::new(axis(label) as f32, 0.0)
+                } else {
+                    Complex32::new(axis(label >> (bits / 2)) as f32, axis(label & (levels - 1)) as f32)
+                }
+            })
+            .collect();
+        Self { modulation, points, labels: (0..levels).map(gray).collect(), inverse_distance: (1.0 / d) as f32 }
+    }
+
+    /// Which modulation this is.
+    pub fn modulation(&self) -> Modulation {
+        self.modulation
+    }
+
+    /// All points, that of label 0 first.
+    pub fn points(&self) -> &[Complex32] {
+        &self.points
+    }
+
+    /// The point of a label; bits above the label's are ignored.
+    pub fn point(&self, label: usize) -> Complex32 {
+        self.points[label & (self.points.len() - 1)]
+    }
+
+    /// The label of the point nearest to `z`. A value that is not a number gets some label.
+    pub fn decide(&self, z: Complex32) -> usize {
+        let top = self.labels.len() - 1;
+        // Casting saturates, so huge values and NaN stay on the grid.
+        let level = |x: f32| (((x * self.inverse_distance + top as f32) * 0.5 + 0.5) as usize).min(top);
+        if self.modulation == Modulation::Bpsk {
+            self.labels[level(z.re)]
+        } else {
+            self.labels[level(z.re)] << (self.modulation.bits() / 2) | self.labels[level(z.im)]
+        }
+    }
+
+    /// Maps bits to points, `bits.len() / modulation.bits()` of them.
+    pub fn map(&self, bits: &[u8], points: &mut [Complex32]) {
+        for (bits, point) in bits.chunks_exact(self.modulation.bits()).zip(points) {
+            *point = self.points[bits.iter().fold(0, |label, bit| label << 1 | usize::from(bit & 1))];
+        }
+    }
+
+    /// Appends the bits of the nearest point to `bits` and returns that point.
+    pub fn demap(&self, z: Complex32, bits: &mut Vec<u8>) -> Complex32 {
+        let label = self.decide(z);
+        bits.extend((0..self.modulation.bits()).rev().map(|shift| (label >> shift & 1) as u8));
+        self.points[label]
+    }
+}

@@ -1,0 +1,278 @@
+//! Laws of the numbers.
+
+use kaflow::metrics::{
+    AmCurve, Ber, Coverage, Evm, Memory, Nmse, Percentiles, ccdf, db, nmse_db, nmse_over_time, normal_quantile, papr_db, percentile, power,
+    welch,
+};
+use kaflow::{Complex, Complex32, Complex64};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Circular complex Gaussian samples of power 1.
+fn noise(count: usize, seed: u64) -> Vec<Complex64> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let sample = |_| {
+        let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
+        Complex64::from_polar((-u.ln()).sqrt(), std::f64::consts::TAU * v)
+    };
+    (0..count).map(sample).collect()
+}
+
+#[test]
+fn nmse_of_a_scaled_prediction_is_the_square_of_what_is_missing() {
+    let y = noise(1000, 1);
+    for (gain, expected) in [(0.0, 0.0), (0.9, -20.0), (0.99, -40.0), (2.0, 0.0), (-1.0, 20.0 * 2f64.log10())] {
+        let p: Vec<_> = y.iter().map(|z| z * gain).collect();
+        assert!((nmse_db(&y, &p) - expected).abs() < 1e-9, "gain {gain}");
+    }
+}
+
+#[test]
+fn nmse_does_not_depend_on_scale_or_phase() {
+    let (y, p) = (noise(500, 2), noise(500, 3));
+    let reference = nmse_db(&y, &p);
+    for factor in [Complex64::new(1e-150, 0.0), Complex64::new(0.0, 1e150), Complex64::new(3.0, -4.0)] {
+        let scaled = |x: &[Complex64]| x.iter().map(|z| z * factor).collect::<Vec<_>>();
+        assert!((nmse_db(&scaled(&y), &scaled(&p)) - reference).abs() < 1e-9, "{factor}");
+    }
+}
+
+#[test]
+fn ratios_of_nothing_are_finite() {
+    let zero = vec![Complex32::ZERO; 10];
+    let one = vec![Complex32::ONE; 10];
+    assert_eq!(nmse_db(&zero, &zero), 0.0);
+    assert_eq!(nmse_db(&one, &one), -300.0);
+    assert_eq!(nmse_db(&zero, &one), 300.0);
+    assert_eq!(nmse_db::<f32>(&[], &[]), 0.0);
+    assert_eq!(Evm::default().db(), 0.0);
+    assert_eq!(Ber::default().rate(), 0.0);
+    assert_eq!(papr_db(&zero), 0.0);
+    assert_eq!(power::<f64>(&[]), 0.0);
+    assert_eq!(ccdf::<f64>(&[], &[0.0]), [0.0]);
+    assert_eq!(db(0.0, 0.0), 0.0);
+}
+
+#[test]
+fn sliding_nmse_is_that_of_the_last_window() {
+    let (y, p) = (noise(1000, 4), noise(1000, 5));
+    let mut nmse = Nmse::new(Memory::Sliding(37)).unwrap();
+    for n in 0..y.len() {
+        nmse.push(y[n], p[n]);
+        let start = (n + 1).saturating_sub(37);
+        assert!((nmse.db() - nmse_db(&y[start..=n], &p[start..=n])).abs() < 1e-9, "sample {n}");
+    }
+}
+
+#[test]
+fn a_sliding_nmse_recovers_from_a_huge_burst() {
+    let mut nmse = Nmse::new(Memory::Sliding(10)).unwrap();
+    nmse.push(Complex64::new(1e12, 0.0), Complex64::ZERO);
+    (0..30).for_each(|_| nmse.push(Complex64::ONE, Complex64::new(0.9, 0.0)));
+    assert!((nmse.db() + 20.0).abs() < 1e-9, "{}", nmse.db());
+}
+
+#[test]
+fn exponential_nmse_weights_by_age() {
+    let (y, p) = (noise(400, 6), noise(400, 7));
+    let mut nmse = Nmse::new(Memory::Exponential(50.0)).unwrap();
+    nmse.extend(&y, &p);
+    let weight = |n: usize| (-((y.len() - 1 - n) as f64) / 50.0).exp();
+    let error: f64 = (0..400).map(|n| weight(n) * (y[n] - p[n]).norm_sqr()).sum();
+    let total: f64 = (0..400).map(|n| weight(n) * y[n].norm_sqr()).sum();
+    assert!((nmse.db() - db(error, total)).abs() < 1e-9);
+    assert!(Nmse::new(Memory::Exponential(0.0)).is_err() && Nmse::new(Memory::Exponential(f64::NAN)).is_err());
+    assert!(Nmse::new(Memory::Sliding(0)).is_err());
+}
+
+#[test]
+fn samples_that_are_not_numbers_are_left_out_of_every_metric() {
+    let nan = Complex64::new(f64::NAN, 0.0);
+    let (mut y, mut p) = (noise(100, 8), noise(100, 9));
+    let clean = nmse_db(&y, &p);
+    let clean_power = power(&y);
+    y.push(nan);
+    p.push(Complex64::ONE);
+    y.push(Complex64::ONE);
+    p.push(Complex64::new(0.0, f64::INFINITY));
+    assert_eq!(nmse_db(&y, &p), clean);
+    for memory in [Memory::All, Memory::Sliding(100)] {
+        let mut nmse = Nmse::new(memory).unwrap();
+        nmse.extend(&y, &p);
+        assert!((nmse.db() - clean).abs() < 1e-9);
+        assert_eq!((nmse.samples(), nmse.skipped()), (100, 2));
+        nmse.reset();
+        assert_eq!((nmse.db(), nmse.samples()), (0.0, 0));
+    }
+    assert!((power(&y[..101]) - clean_power).abs() < 1e-12);
+    let mut evm = Evm::default();
+    evm.push(nan, Complex64::ONE);
+    assert_eq!(evm.points(), 0);
+    assert!(welch(&y, 64, 1.0).unwrap().density.iter().all(|p| p.is_finite()));
+    assert_eq!(percentile(&mut [f64::NAN, 2.0, f64::NEG_INFINITY, 1.0, -f64::NAN], 1.0), Some(2.0));
+}
+
+#[test]
+fn nmse_over_time_has_one_point_for_each_whole_window() {
+    let y = noise(250, 10);
+    let p: Vec<_> = y.iter().enumerate().map(|(n, z)| if n < 100 { z * 0.9 } else { z * 0.99 }).collect();
+    let curve = nmse_over_time(&y, &p, 100);
+    assert_eq!(curve.len(), 2);
+    for (point, expected) in curve.iter().zip([(50.0, -20.0), (150.0, -40.0)]) {
+        assert!((point.0 - expected.0).abs() < 1e-9 && (point.1 - expected.1).abs() < 1e-6);
+    }
+    assert_eq!(nmse_over_time(&y, &p, 0).len(), 250);
+}
+
+#[test]
+fn evm_is_the_inverse_square_root_of_snr() {
+    let ideal = Complex64::new(0.6, -0.8);
+    for snr_db in [0.0, 10.0, 25.0] {
+        let sigma = 10f64.powf(-snr_db / 20.0);
+        let mut evm = Evm::default();
+        noise(100_000, 11).iter().for_each(|z| evm.push(ideal + z * sigma, ideal));
+        assert!((evm.db() + snr_db).abs() < 0.05, "{} at {snr_db} dB", evm.db());
+        assert!((evm.percent() - 100.0 * evm.rms()).abs() < 1e-9);
+        let mut twice = evm;
+        twice.merge(&evm);
+        assert!((twice.db() - evm.db()).abs() < 1e-9 && twice.points() == 200_000);
+    }
+}
+
+#[test]
+fn lost_bits_are_wrong_bits() {
+    let mut ber = Ber::default();
+    ber.extend(&[1, 0, 1, 1], &[1, 0]);
+    assert_eq!((ber.errors(), ber.bits()), (2, 4));
+}
+
+#[test]
+fn a_spectrum_holds_all_the_power() {
+    let x: Vec<_> = noise(100_000, 12).iter().map(|z| z * 3.0).collect();
+    for size in [64, 255, 1024] {
+        let psd = welch(&x, size, 20e6).unwrap();
+        let total = psd.density.iter().sum::<f64>() * psd.resolution();
+        assert!((total / 9.0 - 1.0).abs() < 0.02, "{total}");
+        assert!((psd.power(-10e6, 10e6) / total - 1.0).abs() < 1e-9);
+        let halves = psd.power(-10e6, 1.234e6) + psd.power(1.234e6, 10e6);
+        assert!((halves / total - 1.0).abs() < 1e-9);
+        // White: 9 W over 20 MHz, every bin within a few standard errors.
+        assert!(psd.density.iter().all(|p| (p / (9.0 / 20e6) - 1.0).abs() < 0.5));
+    }
+}
+
+#[test]
+fn a_tone_appears_at_its_frequency_with_its_sign() {
+    for bin in [-100i32, -1, 0, 37] {
+        let frequency = f64::from(bin) / 256.0;
+        let x: Vec<_> = (0..5000).map(|n| Complex::cis(std::f64::consts::TAU * frequency * n as f64)).collect();
+        let psd = welch(&x, 256, 1.0).unwrap();
+        let peak = (0..256).max_by(|&a, &b| psd.density[a].total_cmp(&psd.density[b])).unwrap();
+        assert!((psd.frequency(peak) - frequency).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn acpr_of_two_tones_is_their_ratio() {
+    // A tone of power 1 in the channel, one of power 0.01 in the upper neighbour and one of power 0.0001 in the lower.
+    let tone = |f: f64, n: usize| Complex::cis(std::f64::consts::TAU * f * n as f64);
+    let x: Vec<_> = (0..8192).map(|n| tone(0.03, n) + tone(0.25, n) * 0.1 + tone(-0.25, n) * 0.01).collect();
+    let psd = welch(&x, 512, 1.0).unwrap();
+    let (lower, upper) = psd.acpr_db(0.2, 0.25).unwrap();
+    assert!((lower + 40.0).abs() < 0.05 && (upper + 20.0).abs() < 0.05, "{lower} {upper}");
+    assert!(psd.acpr_db(0.2, 0.45).unwrap_err().to_string().contains("adjacent channel"));
+    assert!(psd.acpr_db(0.0, 0.1).is_err());
+}
+
+#[test]
+fn occupied_bandwidth_of_white_noise_is_its_fraction() {
+    let psd = welch(&noise(200_000, 13), 512, 100.0).unwrap();
+    let (low, high) = psd.occupied(0.9);
+    assert!((low + 45.0).abs() < 0.5 && (high - 45.0).abs() < 0.5, "{low} {high}");
+}
+
+#[test]
+fn a_spectrum_of_too_little_is_refused() {
+    let x = noise(10, 14);
+    assert!(welch(&x, 16, 1.0).unwrap_err().to_string().contains("needs as many"));
+    assert!(welch(&x, 1, 1.0).is_err() && welch(&x, 8, 0.0).is_err() && welch(&x, 8, f64::NAN).is_err());
+}
+
+#[test]
+fn papr_and_ccdf_of_known_signals() {
+    let tone: Vec<_> = (0..100).map(|n| Complex32::from_polar(2.0, n as f32)).collect();
+    assert!(papr_db(&tone).abs() < 1e-5);
+    let pulse: Vec<_> = (0..100).map(|n| if n == 7 { Complex32::i() } else { Complex32::ZERO }).collect();
+    assert!((papr_db(&pulse) - 20.0).abs() < 1e-6);
+    // A complex Gaussian exceeds a power ratio g with probability exp(-g).
+    let levels = [-10.0, 0.0, 3.0, 6.0];
+    for (fraction, level) in ccdf(&noise(400_000, 15), &levels).into_iter().zip(levels) {
+        assert!((fraction - (-10f64.powf(level / 10.0)).exp()).abs() < 0.003, "{level}");
+    }
+}
+
+#[test]
+fn am_curves_measure_gain_phase_and_spread() {
+    // y = x / (1 + |x|²) turned by 30° |x|, and noise of rms 0.1.
+    let x = noise(200_000, 16);
+    let noise = noise(200_000, 17);
+    let device = |a: f64| Complex64::from_polar(a / (1.0 + a * a), (30.0 * a).to_radians());
+    let y: Vec<_> = x.iter().zip(&noise).map(|(x, n)| x / x.norm() * device(x.norm()) + n * 0.1).collect();
+    let curve = AmCurve::measure(&x, &y, 40).unwrap();
+    for point in curve.iter().filter(|p| p.samples > 2000) {
+        let truth = device(point.input);
+        assert!((point.output - truth.norm()).abs() < 0.01, "{point:?}");
+        assert!((point.phase_deg - truth.arg().to_degrees()).abs() < 3.0, "{point:?}");
+        assert!((point.spread - 0.1).abs() < 0.02, "{point:?}");
+    }
+    assert!(curve.windows(2).all(|p| p[0].input < p[1].input));
+    assert_eq!(curve.iter().map(|p| p.samples).sum::<u64>(), 200_000);
+    assert!(AmCurve::measure(&[Complex32::ZERO; 4], &[Complex32::ONE; 4], 8).unwrap_err().to_string().contains("silent"));
+    assert!(AmCurve::measure(&x, &y, 0).is_err() && AmCurve::new(3, f64::NAN).is_err());
+}
+
+#[test]
+fn true_variances_are_covered_at_every_level() {
+    let e = noise(100_000, 18);
+    for level in [0.5, 0.8, 0.95, 0.99] {
+        let (mut complex, mut real) = (Coverage::complex(level).unwrap(), Coverage::real(level).unwrap());
+        for (n, z) in e.iter().enumerate() {
+            let variance = 0.1 + (n % 7) as f64;
+            let (y, p) = (Complex64::new(3.0, -2.0), Complex64::new(3.0, -2.0) + z * variance.sqrt());
+            complex.push(y, p, variance);
+            real.push(Complex64::new(y.re, 0.0), Complex64::new(p.re, 0.0), variance / 2.0);
+        }
+        assert!((complex.rate() - level).abs() < 0.005, "{} {level}", complex.rate());
+        assert!((real.rate() - level).abs() < 0.005, "{} {level}", real.rate());
+        complex.push(Complex64::ONE, Complex64::ONE, f64::NAN);
+        assert_eq!(complex.samples(), 100_000);
+    }
+    assert!(Coverage::complex(1.0).is_err() && Coverage::real(0.0).is_err() && Coverage::real(f64::NAN).is_err());
+}
+
+#[test]
+fn normal_quantiles_match_the_tables() {
+    for (p, x) in [(0.5, 0.0), (0.8413447460685429, 1.0), (0.025, -1.959963984540054), (1e-10, -6.361340902404056)] {
+        assert!((normal_quantile(p) - x).abs() < 1e-9, "{p}: {}", normal_quantile(p));
+    }
+    assert_eq!((normal_quantile(0.0), normal_quantile(1.0)), (f64::NEG_INFINITY, f64::INFINITY));
+    assert!(normal_quantile(-0.1).is_nan() && normal_quantile(f64::NAN).is_nan());
+}
+
+#[test]
+fn running_percentiles_agree_with_sorting() {
+    let mut rng = ChaCha8Rng::seed_from_u64(19);
+    let mut values: Vec<f64> = (0..20_000).map(|_| (rng.random::<f64>() * 20.0 - 10.0).exp()).collect();
+    let mut running = Percentiles::default();
+    values.iter().for_each(|&v| running.push(v));
+    for q in [0.01, 0.5, 0.9, 0.999] {
+        let exact = percentile(&mut values, q).unwrap();
+        assert!((running.quantile(q).unwrap() / exact - 1.0).abs() < 0.02, "{q}");
+    }
+    assert!((running.quantile(1.0).unwrap() / running.max().unwrap() - 1.0).abs() < 0.02);
+    let mut odd = Percentiles::new();
+    assert_eq!((odd.quantile(0.5), odd.mean(), odd.min(), odd.max()), (None, None, None, None));
+    [0.0, -1.0, 1e300, f64::NAN].into_iter().for_each(|v| odd.push(v));
+    assert_eq!((odd.count(), odd.min(), odd.max()), (3, Some(-1.0), Some(1e300)));
+    assert!(odd.quantile(0.5).unwrap().is_finite());
+}
