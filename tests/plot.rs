@@ -149,13 +149,9 @@ fn gallery() -> Vec<(&'static str, Figure)> {
                 .map(|x| [x, scale * (4.0 * ((x - 180.0 - step / 10.0).to_radians().cos() - 1.0)).exp() * 50.0])
                 .collect()
         };
-        let panel = Panel::new(Axis::new("", "°").range(0.0, 360.0), Axis::default()).titled(format!("step {step}"));
-        panel.with(Mark::line("", curve(1.0))).with(Mark::Line {
-            name: String::new(),
-            note: String::new(),
-            points: curve(1.0 - 20.0 / (step + 20.0)),
-            style: style_of("poisson"),
-        })
+        let panel = Panel::new(Axis::new("angle", "°").range(0.0, 360.0), Axis::default()).titled(format!("step {step}"));
+        let plain = |points, style| Mark::Line { name: String::new(), note: String::new(), points, style };
+        panel.with(plain(curve(1.0), style_of("truth"))).with(plain(curve(1.0 - 20.0 / (step + 20.0)), style_of("fklms")))
     };
     let insets = [25, 50, 100, 500].map(|step| (tuning(f64::from(step)), Some(mean[step as usize]))).to_vec();
     let mut fig3 = repeats("Poisson tuning curve", Axis::new("time", "steps"), Axis::new("NMSE of the rate", "dB"), &runs, "mean", mean);
@@ -233,4 +229,201 @@ fn gallery_renders_every_kind_as_svg_and_png() {
         assert!(only_finite(&svg), "{name}");
         assert!(std::fs::read(&written[1]).unwrap().starts_with(b"\x89PNG"));
     }
+}
+
+/// The numbers behind the lines and dots called `name` in the first panel, read back from the picture itself.
+fn read_back(svg: &str, name: &str) -> Vec<[f64; 2]> {
+    let attribute = |line: &str, key: &str| -> String {
+        let start = line.find(&format!(" {key}=\"")).unwrap_or_else(|| panic!("{key} in {line}")) + key.len() + 3;
+        line[start..].split('"').next().unwrap().to_owned()
+    };
+    let numbers = |text: &str| -> Vec<f64> { text.split(' ').filter_map(|n| n.parse().ok()).collect() };
+    let panel = svg.lines().find(|l| l.starts_with("<g class=\"panel\"")).unwrap();
+    let frame = numbers(&attribute(panel, "data-frame"));
+    let value = |key: &str, at: f64| {
+        let text = attribute(panel, key);
+        let range = numbers(&text);
+        if text.ends_with("log") { range[0] * (range[1] / range[0]).powf(at) } else { range[0] + at * (range[1] - range[0]) }
+    };
+    let mut points = Vec::new();
+    for line in svg.lines().filter(|l| l.contains(&format!("data-name=\"{name}\""))) {
+        for point in attribute(line, "d").replace("h0", "").split(['M', 'L']).filter(|p| !p.is_empty()) {
+            let px = numbers(point);
+            points.push([value("data-x", (px[0] - frame[0]) / frame[2]), value("data-y", 1.0 - (px[1] - frame[1]) / frame[3])]);
+        }
+    }
+    points
+}
+
+#[test]
+fn what_is_drawn_is_what_was_given() {
+    let wave: Vec<[f64; 2]> = (0..120).map(|i| [f64::from(i) * 50.0, -8.0 + 3.0 * (f64::from(i) * 0.4).sin()]).collect();
+    let rates: Vec<[f64; 2]> = (1..60).map(|i| [10f64.powf(f64::from(i) / 20.0 - 2.0), 1e-3 * f64::from(i * i)]).collect();
+    let curve = NmseCurve { name: "fklms".into(), points: wave.clone(), average_db: Some(-8.0) };
+    let logarithmic = lines("", Axis::new("rate", "").log(), Axis::new("error", "").log(), &[Series::new("theory", rates.clone())]);
+    let scatter = Figure::new("").with(Panel::new(Axis::new("x", ""), Axis::new("y", "")).with(Mark::dots("dots", wave.clone())));
+    for (figure, name, given) in
+        [(nmse_over_time("", samples(), &[curve]), "fklms", &wave), (logarithmic, "theory", &rates), (scatter, "dots", &wave)]
+    {
+        assert_eq!(figure.panels[0].points(name).unwrap(), given.as_slice());
+        let drawn = read_back(&figure.svg(), name);
+        assert_eq!(drawn.len(), given.len(), "{name}");
+        for (drawn, given) in drawn.iter().zip(given) {
+            // Coordinates are rounded to hundredths of a px, of which there are some hundreds.
+            let log = name == "theory";
+            let near = |a: f64, b: f64, span: f64| if log { (a / b).ln().abs() < 3e-4 } else { (a - b).abs() < 1e-4 * span };
+            assert!(near(drawn[0], given[0], 6000.0) && near(drawn[1], given[1], 6.0), "{name}: {drawn:?} {given:?}");
+        }
+    }
+}
+
+#[test]
+fn each_kind_holds_the_numbers_that_it_was_given() {
+    let h = |re, im| Complex64::new(re, im);
+    let taps =
+        Taps { name: "a".into(), times: vec![0.0, 1.0], taps: vec![vec![h(3.0, 4.0), h(0.0, -2.0)], vec![h(-1.0, 0.0), h(0.0, 0.0)]] };
+    for (part, first, second) in [
+        (Part::Magnitude, [[0.0, 5.0], [1.0, 2.0]], [[0.0, 1.0], [1.0, 0.0]]),
+        (Part::Real, [[0.0, 3.0], [1.0, 0.0]], [[0.0, -1.0], [1.0, 0.0]]),
+        (Part::Imaginary, [[0.0, 4.0], [1.0, -2.0]], [[0.0, 0.0], [1.0, 0.0]]),
+    ] {
+        let figure = taps_over_time("", samples(), &[taps.clone()], part);
+        assert_eq!((figure.panels[0].points("tap 0").unwrap(), figure.panels[0].points("tap 1").unwrap()), (&first[..], &second[..]));
+    }
+
+    let measured = AmplifierCurve { name: "measured".into(), input: vec![0.5, 1.0], output: vec![0.4, 0.7], phase_deg: vec![1.0, 4.0] };
+    let learned = AmplifierCurve { name: "qklms".into(), input: vec![1.0, 0.0], output: vec![0.8, 0.0], phase_deg: vec![5.0, 0.0] };
+    let figure = am_am_pm("", &measured, &[learned]);
+    assert_eq!(figure.panels[0].points("measured").unwrap(), [[0.5, 0.4], [1.0, 0.7]]);
+    assert_eq!(figure.panels[1].points("measured").unwrap(), [[0.5, 1.0], [1.0, 4.0]]);
+    assert_eq!(figure.panels[0].points("qklms").unwrap(), [[0.0, 0.0], [1.0, 0.8]]);
+
+    let figure = weights("", &[Weights { name: "norma".into(), ages: vec![2.0, 1.0, f64::NAN], sizes: vec![1.0, 3.0, 9.0] }]);
+    assert_eq!(figure.panels[0].points("norma").unwrap(), [[2.0, 1.0], [1.0, 3.0]]);
+    assert_eq!(figure.panels[1].points("").unwrap(), [[1.0, 75.0], [2.0, 100.0]]);
+
+    let histogram = Histogram::of("tx", &[0.0, 1.0, 1.0, 4.0, f64::NAN], 4);
+    assert_eq!((histogram.edges, histogram.density), (vec![0.0, 1.0, 2.0, 3.0, 4.0], vec![0.25, 0.5, 0.0, 0.25]));
+
+    let chart = bars("", Axis::new("NMSE", "dB"), &[Bar { name: "rls".into(), value: -4.0, error: Some(0.5), reference: None }]);
+    assert!(chart.panels[0].marks.iter().any(|m| matches!(m, Mark::Boxes { boxes, .. } if boxes[0][..2] == [0.0, -4.0])));
+    assert!(
+        chart.panels[0].marks.iter().any(|m| matches!(m, Mark::Whiskers { intervals, .. } if intervals == &[[[-4.5, 0.0], [-3.5, 0.0]]]))
+    );
+    assert!(chart.svg().contains("rls  −4.00 ± 0.50"));
+
+    let search = [Candidate { values: vec![0.1, 2.0], score: -3.0 }, Candidate { values: vec![0.2, 1.0], score: -7.0 }];
+    let map = landscape("", &[Axis::new("η", "").log(), Axis::new("σ", "").log()], Axis::new("NMSE", "dB"), &search);
+    assert_eq!(map.panels[0].title, "best −7.00 dB at η 0.2 and σ 1");
+    assert!(
+        map.panels[0].marks.iter().any(|m| matches!(m, Mark::Scores { points, .. } if points == &[[0.1, 2.0, -3.0], [0.2, 1.0, -7.0]]))
+    );
+}
+
+#[test]
+fn legends_carry_the_averages_and_filters_their_colours_in_every_picture() {
+    let curve = |name: &str, db| NmseCurve { name: name.into(), points: vec![[0.0, 0.0], [1.0, db]], average_db: Some(db) };
+    let figure = nmse_over_time("t", samples(), &[curve("krls-t", -10.76), curve("norma", f64::NAN)]);
+    let svg = figure.svg();
+    assert!(svg.contains("krls-t  −10.8 dB") && svg.contains("norma  diverged"));
+    let colour = style_of("krls-t").colour.hex();
+    let chart = bars("", Axis::new("NMSE", "dB"), &[Bar { name: "KRLST".into(), value: -4.0, error: None, reference: None }]).svg();
+    assert!(svg.contains(&colour) && chart.contains(&colour));
+}
+
+#[test]
+fn no_numbers_break_a_picture() {
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let odd: [(&str, Vec<[f64; 2]>); 10] = [
+        ("empty", vec![]),
+        ("one point", vec![[3.0, -7.0]]),
+        ("nothing finite", vec![[nan, 1.0], [1.0, inf], [2.0, -inf]]),
+        ("gaps", vec![[0.0, 1.0], [1.0, nan], [2.0, 3.0], [3.0, 2.0], [inf, 1.0], [5.0, 1.0]]),
+        ("constant", (0..50).map(|i| [f64::from(i), 4.2]).collect()),
+        ("zeros", vec![[0.0, 0.0]; 5]),
+        ("huge", vec![[-1e300, 1e300], [1e300, -1e300], [f64::MAX, f64::MIN]]),
+        ("tiny", vec![[1e-300, 1e-310], [2e-300, 3e-310]]),
+        ("negative", vec![[-1.0, -1.0], [-2.0, -3.0]]),
+        ("one outlier", vec![[0.0, 1.0], [1.0, 2.0], [2.0, 1e18]]),
+    ];
+    for (what, points) in &odd {
+        for log in [false, true] {
+            let axis = |label: &str| Axis { log, ..Axis::new(label, "") };
+            let three = || points.iter().map(|p| [p[0], p[1], p[0]]).collect::<Vec<_>>();
+            let grid = Grid { x: [0.0, 1.0], y: [0.0, 1.0], columns: 2, values: points.iter().flatten().copied().collect() };
+            let mut panel =
+                Panel::new(axis("x"), axis("y")).with(Mark::line("line", points.clone())).with(Mark::dots("dots", points.clone()));
+            let style = style_of("x");
+            panel.marks.push(Mark::Band { name: "band".into(), points: three(), style });
+            panel.marks.push(Mark::Boxes { name: "boxes".into(), boxes: points.iter().map(|p| [p[0], p[1], p[1], p[0]]).collect(), style });
+            panel.marks.push(Mark::Whiskers { intervals: points.windows(2).map(|p| [p[0], p[1]]).collect(), style });
+            panel.marks.push(Mark::Scores { points: three(), level: axis("level"), size: 5.0 });
+            panel.marks.push(Mark::Rule { upright: true, at: points.first().map_or(nan, |p| p[0]), text: "rule".into() });
+            panel.marks.push(Mark::Note { at: points.first().copied().unwrap_or([nan; 2]), text: "note".into() });
+            let heat = Panel::new(axis("x"), axis("y")).with(Mark::Heat { grid: grid.clone(), level: axis("z") });
+            let contours = Panel::new(axis("x"), axis("y")).with(Mark::Contours { name: "c".into(), grid, levels: vec![(0.5, style)] });
+            let inset = Panel::new(axis(""), axis("")).with(Mark::line("", points.clone()));
+            let panel = panel.with_insets(0.3, vec![(inset, points.first().copied())]);
+            let mut equal = Panel::new(axis("x"), axis("y")).with(Mark::dots("", points.clone()));
+            equal.equal = true;
+            let figure = Figure::new(*what).columns(2).with(panel).with(heat).with(contours).with(equal);
+            assert!(only_finite(&figure.svg()), "{what}, log {log}: {}", figure.svg());
+            assert!(figure.png().is_ok(), "{what}, log {log}");
+        }
+    }
+    for (columns, width) in [(0, 800.0), (7, 100.0), (1, nan), (1, -5.0)] {
+        let figure = Figure {
+            columns,
+            width,
+            ..Figure::new("a title that is far too long for so narrow a page").with(Panel::new(samples(), samples()))
+        };
+        assert!(only_finite(&figure.svg()) && figure.png().is_ok());
+    }
+    assert!(Figure::new("").png().is_ok());
+    assert!(only_finite(&constellations("", &[Constellation { title: String::new(), symbols: vec![] }], &[]).svg()));
+    assert!(only_finite(&landscape("", &[], Axis::default(), &[]).svg()));
+    assert!(only_finite(&bars("", Axis::default(), &[]).svg()));
+}
+
+#[test]
+fn a_picture_of_a_million_samples_stays_small_and_shows_the_peak() {
+    let noise = &mut Noise(7);
+    let mut values: Vec<f64> = (0..1_000_000).map(|_| noise.normal()).collect();
+    values[654_321] = 40.0;
+    let line = lines("", samples(), Axis::new("amplitude", ""), &[Series::evenly("rx", 0.0, 1.0, &values)]);
+    let svg = line.svg();
+    assert!(svg.len() < 60_000, "{}", svg.len());
+    assert!(read_back(&svg, "rx").iter().any(|p| (p[1] - 40.0).abs() < 0.05 && (p[0] - 654_321.0).abs() < 100.0));
+    let symbols: Vec<Complex64> = (0..1_000_000).map(|_| noise.complex()).collect();
+    let svg = constellations("", &[Constellation { title: String::new(), symbols }], &[]).svg();
+    assert!(svg.len() < 400_000, "{}", svg.len());
+}
+
+#[test]
+fn save_writes_what_files_announces_and_leaves_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let figure = Figure::new("x").with(Panel::new(samples(), samples()));
+    for (name, expected) in [
+        ("both", vec!["both.svg", "both.png"]),
+        ("run.v2", vec!["run.v2.svg", "run.v2.png"]),
+        ("one.svg", vec!["one.svg"]),
+        ("one.PNG", vec!["one.PNG"]),
+    ] {
+        let path = folder.path().join(name);
+        let expected: Vec<_> = expected.into_iter().map(|f| folder.path().join(f)).collect();
+        assert_eq!(files(&path), expected);
+        assert_eq!(figure.save(&path).unwrap(), expected);
+        // Once more: it replaces.
+        assert_eq!(figure.save(&path).unwrap(), expected);
+        assert!(expected.iter().all(|f| f.exists()));
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 6);
+    let error = figure.save(folder.path().join("missing/x.svg")).unwrap_err();
+    assert!(error.to_string().contains("missing"), "{error}");
+}
+
+#[test]
+fn several_pictures_fit_into_one_page() {
+    let page: String = gallery().iter().map(|(_, figure)| figure.svg()).collect();
+    assert!(!page.contains(" id=\"") && !page.contains("<?xml"));
 }

@@ -11,6 +11,8 @@ pub struct Axis {
     pub log: bool,
     /// From where to where; from the data when `None`.
     pub range: Option<[f64; 2]>,
+    /// No ticks above this, where the room is for something else.
+    pub ticks_up_to: Option<f64>,
     /// Names at 0, 1, 2, ... instead of numbers, from the top downwards on a vertical axis.
     pub names: Vec<String>,
 }
@@ -38,9 +40,13 @@ impl Axis {
 
     /// Whether `value` has a place on this kind of axis at all.
     pub(crate) fn takes(&self, value: f64) -> bool {
-        value.is_finite() && (!self.log || value > 0.0)
+        value.abs() < HUGEST / 10.0 && (!self.log || value > 10.0 * TINIEST)
     }
 }
+
+/// Beyond these a number is as good as infinite, or zero: ranges and ticks are computed from it without overflow.
+const HUGEST: f64 = 1e300;
+const TINIEST: f64 = 1e-290;
 
 /// An axis with its range settled.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,28 +84,33 @@ impl Scale {
         if log {
             let (a, b) = (lo.ln(), hi.ln());
             let grow = if b - a > 1e-9 { pad * (b - a) } else { std::f64::consts::LN_2 };
-            let (lo, hi) = ((a - grow).exp(), (b + grow).exp());
-            return Self { lo: lo.max(f64::MIN_POSITIVE), hi: hi.min(f64::MAX), log };
+            return Self { lo: (a - grow).exp().max(TINIEST), hi: (b + grow).exp().min(HUGEST), log };
         }
-        let flat = (hi - lo) <= 1e-9 * lo.abs().max(hi.abs());
-        let grow = if !flat {
-            pad * (hi - lo)
-        } else if lo == 0.0 {
-            1.0
-        } else {
-            0.1 * lo.abs()
+        let largest = lo.abs().max(hi.abs());
+        let grow = match hi - lo {
+            _ if largest < TINIEST => 1.0,
+            span if span <= 1e-9 * largest => 0.1 * largest,
+            span => pad * span,
         };
-        // Halved first: the span of ±f64::MAX is not a number otherwise.
-        Self { lo: (lo - grow).max(f64::MIN / 2.0), hi: (hi + grow).min(f64::MAX / 2.0), log }
+        Self { lo: lo - grow, hi: hi + grow, log }
     }
 
     /// 0 at the low end, 1 at the high one, beyond them outside.
     pub(crate) fn at(&self, value: f64) -> f64 {
-        if self.log { (value / self.lo).ln() / (self.hi / self.lo).ln() } else { (value - self.lo) / (self.hi - self.lo) }
+        if self.log { (value.ln() - self.lo.ln()) / (self.hi.ln() - self.lo.ln()) } else { (value - self.lo) / (self.hi - self.lo) }
     }
 
     /// Ticks, at most about `most` with a label, and the axis' title, which carries the unit and its prefix.
     pub(crate) fn ticks(&self, axis: &Axis, most: usize) -> (Vec<Tick>, String) {
+        let limit = axis.ticks_up_to.filter(|l| l.is_finite() && *l > self.lo && *l < self.hi);
+        // As many as if the axis ended there.
+        let (mut ticks, title) = Self { hi: limit.unwrap_or(self.hi), ..*self }
+            .all_ticks(axis, limit.map_or(most, |l| (most as f64 * self.at(l)).ceil() as usize));
+        ticks.retain(|t| limit.is_none_or(|l| t.value <= l));
+        (ticks, title)
+    }
+
+    fn all_ticks(&self, axis: &Axis, most: usize) -> (Vec<Tick>, String) {
         let titled = |unit: &str| match (axis.label.is_empty(), unit.is_empty()) {
             (_, true) => axis.label.clone(),
             (true, false) => unit.to_owned(),
@@ -136,13 +147,14 @@ impl Scale {
         let whole = (first..=last).filter(|&e| inside(10f64.powi(e))).count();
         let labelled: &[u32] = if whole * 3 <= most + 1 && whole <= 3 { &[1, 2, 5] } else { &[1] };
         let every = (whole.div_ceil(most.max(1))).max(1) as i32;
+        let powers = first < -4 || last > 9;
         let mut ticks = Vec::new();
         for exponent in first..=last {
             for digit in 1..10_u32 {
                 let value = f64::from(digit) * 10f64.powi(exponent);
                 let has_label = labelled.contains(&digit) && exponent.rem_euclid(every) == 0;
                 if inside(value) && (has_label || every == 1) {
-                    ticks.push(Tick { value, text: if has_label { power(digit, exponent) } else { String::new() } });
+                    ticks.push(Tick { value, text: if has_label { power(digit, exponent, powers) } else { String::new() } });
                 }
             }
         }
@@ -171,13 +183,33 @@ pub fn number(value: f64, decimals: usize) -> String {
     }
 }
 
-fn power(digit: u32, exponent: i32) -> String {
+/// A digit times a power of ten, written out unless `powers`.
+fn power(digit: u32, exponent: i32, powers: bool) -> String {
     match exponent {
+        _ if powers && digit == 1 => format!("10{}", superscript(exponent)),
+        _ if powers => format!("{digit}·10{}", superscript(exponent)),
         -3..=2 => number(f64::from(digit) * 10f64.powi(exponent), (-exponent).max(0) as usize),
         3..=5 => format!("{}k", digit * 10_u32.pow(exponent as u32 - 3)),
         6..=8 => format!("{}M", digit * 10_u32.pow(exponent as u32 - 6)),
-        _ if digit == 1 => format!("10{}", superscript(exponent)),
-        _ => format!("{digit}·10{}", superscript(exponent)),
+        _ => power(digit, exponent, true),
+    }
+}
+
+/// `value` to three significant digits.
+///
+/// ```
+/// use kaflow::plot::short;
+/// assert_eq!([short(0.25149), short(-12.0), short(8000.0), short(3.2e-5)], ["0.251", "−12", "8000", "3.2·10⁻⁵"]);
+/// ```
+pub fn short(value: f64) -> String {
+    if !value.is_finite() || value == 0.0 {
+        return value.to_string();
+    }
+    let exponent = value.abs().log10().floor() as i32;
+    let trim = |text: String| if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text };
+    match exponent {
+        -3..=4 => trim(number(value, (2 - exponent).max(0) as usize)),
+        _ => format!("{}·10{}", trim(number(value / 10f64.powi(exponent), 2)), superscript(exponent)),
     }
 }
 
@@ -234,7 +266,7 @@ mod tests {
     #[test]
     fn log_ticks_are_decades_and_fall_back_where_there_are_none() {
         let axis = Axis::new("x", "").log();
-        assert_eq!(labels(&axis, 1e-6, 1.0, 10).0, "10⁻⁶ 10⁻⁵ 10⁻⁴ 0.001 0.01 0.1 1");
+        assert_eq!(labels(&axis, 1e-6, 1.0, 10).0, "10⁻⁶ 10⁻⁵ 10⁻⁴ 10⁻³ 10⁻² 10⁻¹ 10⁰");
         assert_eq!(labels(&axis, 0.9, 110.0, 9).0, "1 2 5 10 20 50 100");
         assert_eq!(labels(&axis, 0.41, 0.49, 4).0, "0.42 0.44 0.46 0.48");
         assert!(labels(&axis, 1e-300, 1e300, 6).0.split(' ').count() <= 7);

@@ -98,7 +98,7 @@ const CYCLE: [Colour; 8] = [BLUE, ORANGE, GREEN, PINK, SKY, VERMILLION, WINE, OL
 const DASHES: [Dash; 4] = [Dash::Solid, Dash::Dashed, Dash::DashDot, Dash::Dotted];
 
 /// Names without case and punctuation. Linear baselines are grey, broken lines are linear in their parameters or a bound.
-const TABLE: [(&str, Colour, Dash); 35] = [
+const TABLE: [(&str, Colour, Dash); 36] = [
     ("lms", GREY, Dash::Dotted),
     ("nlms", GREY, Dash::Solid),
     ("rls", Colour(0x44, 0x44, 0x44), Dash::Dashed),
@@ -131,6 +131,7 @@ const TABLE: [(&str, Colour, Dash); 35] = [
     ("floor", FRAME, Dash::Dotted),
     ("truth", BLACK, Dash::Dashed),
     ("true", BLACK, Dash::Dashed),
+    ("mean", INK, Dash::Solid),
     ("theory", BLACK, Dash::Dashed),
     ("measured", PALE, Dash::Solid),
     ("learned", VERMILLION, Dash::Solid),

@@ -1,7 +1,7 @@
 //! The marks of one panel, from data to px.
 
 use super::axis::{Axis, Scale};
-use super::colour::{Dash, FRAME, INK, Style, viridis};
+use super::colour::{Dash, FRAME, INK, Style, WHITE, viridis};
 use super::figure::{Mark, Panel};
 use super::scene::{Anchor, Point, Rect, Scene, Shape};
 use super::{legend, reduce, text};
@@ -165,7 +165,10 @@ fn draw(scene: &mut Scene, mark: &Mark, panel: &Panel, place: &Place, size: f64)
                 }
             }
             if !pieces.is_empty() {
-                scene.shapes.push(Shape::Lines { pieces, style: *style, name: String::new() });
+                // On a white rim, to be seen on a bar of any colour.
+                let rim = Style { colour: WHITE, width: style.width + 2.0, opacity: 0.8, dash: Dash::Solid };
+                scene.shapes.push(Shape::Lines { pieces: pieces.clone(), style: rim, name: String::new() });
+                scene.shapes.push(Shape::Lines { pieces, style: style.dash(Dash::Solid), name: String::new() });
             }
         }
         Mark::Scores { points, size, .. } => {
@@ -176,7 +179,7 @@ fn draw(scene: &mut Scene, mark: &Mark, panel: &Panel, place: &Place, size: f64)
             seen.sort_by(|a, b| b.0.total_cmp(&a.0));
             for (score, point) in seen.into_iter().filter(|(_, p)| frame.contains(*p)) {
                 let dot = |colour, width| Shape::Dots { points: vec![point], style: Style::solid(colour, width), name: String::new() };
-                scene.shapes.push(dot(super::colour::WHITE, size + 1.5));
+                scene.shapes.push(dot(WHITE, size + 1.5));
                 scene.shapes.push(dot(viridis(score), *size));
             }
         }

@@ -1,7 +1,7 @@
 //! What a picture shows, as plain numbers: nothing here is rounded, thinned out or clipped.
 
 use super::axis::Axis;
-use super::colour::{Style, style_of};
+use super::colour::{Dash, Style, style_of};
 
 /// A page of panels under one title.
 ///
@@ -171,7 +171,7 @@ impl Mark {
     /// Dots in the colours of `name`.
     pub fn dots(name: impl Into<String>, points: Vec<[f64; 2]>) -> Self {
         let name = name.into();
-        Self::Dots { style: style_of(&name).width(5.0), name, points, ring: false }
+        Self::Dots { style: style_of(&name).width(5.0).dash(Dash::Solid), name, points, ring: false }
     }
 
     /// The name in the legend; empty for marks without one.
@@ -274,13 +274,13 @@ impl Figure {
         Self { columns: columns.max(1), ..self }
     }
 
-    /// The panels of several figures on one page: `columns` in a row, whatever they were before. A figure of one panel gives it its title.
+    /// The panels of several figures on one page: `columns` in a row, whatever they were before. A figure's title becomes that of its first panel, unless that
+    /// has one.
     pub fn compose(title: impl Into<String>, columns: usize, figures: impl IntoIterator<Item = Figure>) -> Self {
         let mut page = Self::new(title).columns(columns);
         for figure in figures {
-            let alone = figure.panels.len() == 1;
-            page.panels.extend(figure.panels.into_iter().map(|panel| {
-                let title = if alone && panel.title.is_empty() { figure.title.clone() } else { panel.title.clone() };
+            page.panels.extend(figure.panels.into_iter().enumerate().map(|(i, panel)| {
+                let title = if i == 0 && panel.title.is_empty() { figure.title.clone() } else { panel.title.clone() };
                 Panel { title, span: panel.span.min(columns.max(1)), ..panel }
             }));
         }

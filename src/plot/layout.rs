@@ -2,7 +2,7 @@
 //! nothing covers the data and no two labels meet.
 
 use super::axis::{Axis, Scale, Tick};
-use super::colour::{FRAME, GRID, INK, Style, WHITE};
+use super::colour::{FRAME, GRID, INK, Style, VERMILLION, WHITE};
 use super::draw;
 use super::figure::{Figure, Mark, Panel};
 use super::legend::{self, Entry};
@@ -73,7 +73,16 @@ pub(crate) fn scene(figure: &Figure) -> Scene {
     if !shared.is_empty() {
         y += legend::draw(&mut scene, &shared, (EDGE + 20.0, y), width - 2.0 * EDGE - 40.0, FULL.tick) + 4.0;
     }
-    let cells = cells(&panels, columns, width, &mut y);
+    let mut heights: Vec<f64> = panels.iter().map(|p| p.height(width / columns as f64)).collect();
+    let mut cells = cells(&panels, &heights, columns, width, y).0;
+    // Panels whose two axes share a scale are no taller than their width lets them be.
+    for ((height, measured), (cell, margins)) in heights.iter_mut().zip(&panels).zip(cells.iter().zip(align(&panels, &cells))) {
+        if measured.panel.equal {
+            let frame = fit_equal(margins.frame(cell.rect), &measured.x, &measured.y);
+            *height = height.min(frame.h + margins.top + margins.bottom);
+        }
+    }
+    (cells, y) = self::cells(&panels, &heights, columns, width, y);
     scene.height = y + EDGE;
 
     let margins = align(&panels, &cells);
@@ -90,44 +99,47 @@ struct Cell {
     span: usize,
 }
 
-fn cells(panels: &[Measured], columns: usize, width: f64, y: &mut f64) -> Vec<Cell> {
+/// Where each panel goes, and where the last row ends.
+fn cells(panels: &[Measured], heights: &[f64], columns: usize, width: f64, top: f64) -> (Vec<Cell>, f64) {
     const GAP: f64 = 14.0;
     let column_width = (width - 2.0 * EDGE - GAP * (columns - 1) as f64) / columns as f64;
     let mut cells: Vec<Cell> = Vec::new();
-    let (mut row, mut column, mut row_height) = (0, 0, 0.0_f64);
-    for measured in panels {
+    let (mut y, mut row, mut column, mut row_height) = (top, 0, 0, 0.0_f64);
+    for (measured, height) in panels.iter().zip(heights) {
         let span = measured.panel.span.clamp(1, columns);
         if column + span > columns {
-            *y += row_height + GAP;
+            y += row_height + GAP;
             (row, column, row_height) = (row + 1, 0, 0.0);
         }
         let x = EDGE + column as f64 * (column_width + GAP);
-        let height = if measured.panel.height.is_finite() { measured.panel.height.clamp(80.0, 4000.0) } else { 360.0 };
-        let rect = Rect { x, y: *y, w: span as f64 * (column_width + GAP) - GAP, h: height };
+        let rect = Rect { x, y, w: span as f64 * (column_width + GAP) - GAP, h: *height };
         cells.push(Cell { rect, row, column, span });
-        row_height = row_height.max(height);
+        row_height = row_height.max(*height);
         column += span;
         // A row is as tall as its tallest panel.
         cells.iter_mut().filter(|cell| cell.row == row).for_each(|cell| cell.rect.h = row_height);
     }
-    *y += row_height;
-    cells
+    (cells, y + row_height)
 }
 
-/// Margins of each panel, so that frames in one column share their left and right edges and frames in one row their top and bottom.
+/// Margins of each panel, so that frames in one column share their left and right edges and frames in one row their top and bottom. Names and colour
+/// scales take so much room that their panels stay out of it.
 fn align(panels: &[Measured], cells: &[Cell]) -> Vec<Margins> {
     let mut margins = vec![Margins { left: 70.0, right: 15.0, top: 30.0, bottom: 50.0 }; panels.len()];
     // Ticks depend on the frame and the frame on the ticks: the second pass settles it.
     for _ in 0..3 {
         let own: Vec<Margins> = panels.iter().zip(cells).zip(&margins).map(|((p, c), m)| p.margins(c.rect, m)).collect();
         let most = |pick: &dyn Fn(usize) -> Option<f64>| (0..cells.len()).filter_map(pick).fold(0.0, f64::max);
-        for (margin, cell) in margins.iter_mut().zip(cells) {
+        for (i, (margin, cell)) in margins.iter_mut().zip(cells).enumerate() {
             let last = |c: &Cell| c.column + c.span;
+            let (named, scaled) = (|p: &Measured| !p.panel.y.names.is_empty(), |p: &Measured| p.level.is_some());
+            let left = most(&|j| (cells[j].column == cell.column && !named(&panels[j])).then_some(own[j].left));
+            let right = most(&|j| (last(&cells[j]) == last(cell) && !scaled(&panels[j])).then_some(own[j].right));
             *margin = Margins {
-                left: most(&|i| (cells[i].column == cell.column).then_some(own[i].left)),
-                right: most(&|i| (last(&cells[i]) == last(cell)).then_some(own[i].right)),
-                top: most(&|i| (cells[i].row == cell.row).then_some(own[i].top)),
-                bottom: most(&|i| (cells[i].row == cell.row).then_some(own[i].bottom)),
+                left: if named(&panels[i]) { own[i].left } else { left },
+                right: if scaled(&panels[i]) { own[i].right } else { right },
+                top: most(&|j| (cells[j].row == cell.row).then_some(own[j].top)),
+                bottom: most(&|j| (cells[j].row == cell.row).then_some(own[j].bottom)),
             };
         }
     }
@@ -140,15 +152,25 @@ impl<'a> Measured<'a> {
         Self { panel, x, y, level: draw::level(panel), legend: legend::entries(panel), sizes }
     }
 
+    /// As asked for, and the legend's rows on top of it.
+    fn height(&self, width: f64) -> f64 {
+        let height = if self.panel.height.is_finite() { self.panel.height.clamp(80.0, 4000.0) } else { 360.0 };
+        height + legend::height(&self.legend, width * self.panel.span as f64 - 90.0, self.sizes.tick)
+    }
+
     fn y_ticks(&self, frame: Rect) -> (Vec<Tick>, String) {
-        let most =
-            if self.panel.y.names.is_empty() { (frame.h / (3.2 * self.sizes.tick)).clamp(2.0, 8.0) } else { frame.h / self.sizes.tick };
+        let most = match self.panel {
+            panel if !panel.y.names.is_empty() => frame.h / self.sizes.tick,
+            // As many as would fit along x, so that the grid is square.
+            panel if panel.equal => (frame.h / (4.0 * self.sizes.tick)).clamp(2.0, 8.0),
+            _ => (frame.h / (2.2 * self.sizes.tick)).clamp(2.0, 8.0),
+        };
         self.y.ticks(&self.panel.y, most as usize)
     }
 
     /// As many as fit side by side.
     fn x_ticks(&self, frame: Rect) -> (Vec<Tick>, String) {
-        let most = (frame.w / (5.0 * self.sizes.tick)).clamp(1.0, 10.0) as usize;
+        let most = (frame.w / (2.5 * self.sizes.tick)).clamp(1.0, 10.0) as usize;
         for most in (2..=most).rev() {
             let (ticks, title) = self.x.ticks(&self.panel.x, most);
             let spans: Vec<(f64, f64)> = ticks
@@ -156,7 +178,7 @@ impl<'a> Measured<'a> {
                 .filter(|t| !t.text.is_empty())
                 .map(|t| (self.x.at(t.value) * frame.w, text::width(&t.text, self.sizes.tick)))
                 .collect();
-            if spans.windows(2).all(|pair| pair[1].0 - pair[0].0 >= (pair[0].1 + pair[1].1) / 2.0 + 0.7 * self.sizes.tick) {
+            if spans.windows(2).all(|pair| pair[1].0 - pair[0].0 >= (pair[0].1 + pair[1].1) / 2.0 + 1.2 * self.sizes.tick) {
                 return (ticks, title);
             }
         }
@@ -170,7 +192,7 @@ impl<'a> Measured<'a> {
         let (y_ticks, y_title) = self.y_ticks(frame);
         let (x_ticks, x_title) = self.x_ticks(frame);
         let widest = |ticks: &[Tick]| ticks.iter().map(|t| text::width(&t.text, tick)).fold(0.0, f64::max);
-        let left = widest(&y_ticks).min(0.4 * cell.w) + 7.0 + if y_title.is_empty() { 4.0 } else { label + 8.0 };
+        let left = widest(&y_ticks).min(0.4 * cell.w) + 7.0 + if y_title.is_empty() { 4.0 } else { label + 10.0 };
         let overhang = x_ticks.last().map_or(0.0, |t| text::width(&t.text, tick) / 2.0 - (1.0 - self.x.at(t.value)) * frame.w);
         let level = self.level.as_ref().map_or(0.0, |(axis, scale)| {
             let (ticks, title) = scale.ticks(axis, level_ticks(frame));
@@ -248,8 +270,8 @@ impl<'a> Measured<'a> {
         }
         let below = frame.bottom() + tick + 8.0 + label + 1.0;
         scene.text((frame.x + frame.w / 2.0, below), text::fit(&x_title, label, cell.w), label, Anchor::Middle, INK);
-        let beside = frame.x - margins.left + label;
-        upright(scene, (beside.max(cell.x + label - 2.0), frame.y + frame.h / 2.0), &y_title, label, cell.h);
+        let widest = y_ticks.iter().map(|t| text::width(&t.text, tick)).fold(0.0, f64::max).min(0.4 * cell.w);
+        upright(scene, (frame.x - widest - 7.0 - 8.0, frame.y + frame.h / 2.0), &y_title, label, cell.h);
         if let Some((axis, scale)) = &self.level {
             self.colour_bar(scene, frame, axis, scale);
         }
@@ -261,7 +283,7 @@ impl<'a> Measured<'a> {
             {
                 let near = (point.0.clamp(outer.x, outer.right()), point.1.clamp(outer.y, outer.bottom()));
                 scene.line(&[near, point], Style::solid(FRAME, 1.0));
-                scene.shapes.push(Shape::Dots { points: vec![point], style: Style::solid(INK, 5.0), name: String::new() });
+                scene.shapes.push(Shape::Dots { points: vec![point], style: Style::solid(VERMILLION, 6.0), name: String::new() });
             }
             let small = Measured::new(&inset.panel, SMALL);
             scene.rect(outer, WHITE, 1.0, Some(Style::solid(GRID, 1.0)));
@@ -306,7 +328,7 @@ fn upright(scene: &mut Scene, at: (f64, f64), words: &str, size: f64, room: f64)
 
 /// The largest frame in the middle of `full` where both axes have the same px for each unit.
 fn fit_equal(full: Rect, x: &Scale, y: &Scale) -> Rect {
-    let span = |s: &Scale| if s.log { (s.hi / s.lo).ln() } else { s.hi - s.lo };
+    let span = |s: &Scale| if s.log { s.hi.ln() - s.lo.ln() } else { s.hi - s.lo };
     let unit = (full.w / span(x)).min(full.h / span(y));
     let (w, h) = ((unit * span(x)).max(10.0), (unit * span(y)).max(10.0));
     Rect { x: full.x + (full.w - w) / 2.0, y: full.y + (full.h - h), w, h }

@@ -47,28 +47,31 @@ pub(crate) fn entries(panel: &Panel) -> Vec<Entry> {
     entries
 }
 
-/// In columns as wide as the widest entry needs, so that rows line up.
-fn arrange(entries: &[Entry], room: f64, size: f64) -> (usize, f64) {
-    let widest = entries.iter().map(|e| SAMPLE + 6.0 + text::width(&e.words, size)).fold(0.0, f64::max);
-    let fitting = (((room + GAP) / (widest + GAP)).floor() as usize).clamp(1, entries.len().max(1));
+/// The widths of as many columns as fit, each as wide as its widest entry, so that rows line up.
+fn arrange(entries: &[Entry], room: f64, size: f64) -> Vec<f64> {
+    let wide: Vec<f64> = entries.iter().map(|e| SAMPLE + 6.0 + text::width(&e.words, size)).collect();
+    let columns = |n: usize| (0..n).map(|c| wide.iter().skip(c).step_by(n).copied().fold(0.0, f64::max)).collect::<Vec<f64>>();
+    let fits = |widths: &Vec<f64>| widths.iter().sum::<f64>() + GAP * (widths.len() - 1) as f64 <= room;
+    let most = (1..=entries.len()).rev().find(|&n| fits(&columns(n))).unwrap_or(1);
     // As even as the number of rows allows: 5 entries where 4 fit make 3 + 2.
-    let rows = entries.len().div_ceil(fitting).max(1);
-    (entries.len().div_ceil(rows).max(1), widest.min(room))
+    let even = columns(entries.len().div_ceil(entries.len().div_ceil(most).max(1)).max(1));
+    if fits(&even) { even } else { columns(most) }
 }
 
 pub(crate) fn height(entries: &[Entry], room: f64, size: f64) -> f64 {
     if entries.is_empty() {
         return 0.0;
     }
-    let (columns, _) = arrange(entries, room, size);
+    let columns = arrange(entries, room, size).len();
     entries.len().div_ceil(columns) as f64 * (size + 6.0) + 6.0
 }
 
 /// Draws from `corner` downwards and says how high it became.
 pub(crate) fn draw(scene: &mut Scene, entries: &[Entry], corner: Point, room: f64, size: f64) -> f64 {
-    let (columns, wide) = arrange(entries, room, size);
+    let widths = arrange(entries, room, size);
+    let columns = widths.len();
     for (i, entry) in entries.iter().enumerate() {
-        let x = corner.0 + (i % columns) as f64 * (wide + GAP);
+        let x = corner.0 + widths[..i % columns].iter().map(|w| w + GAP).sum::<f64>();
         let y = corner.1 + (i / columns) as f64 * (size + 6.0) + size;
         let middle = y - 0.36 * size;
         match entry.sample {

@@ -25,7 +25,7 @@ mod text;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-pub use axis::{Axis, number};
+pub use axis::{Axis, number, short};
 pub use colour::{Colour, Dash, Style, style_at, style_of, styles_of};
 pub use figure::{Figure, Grid, Inset, Mark, Panel};
 pub use run::{NmseCurve, Part, Series, Taps, Weights, lines, nmse_over_time, taps_over_time, weights};

@@ -2,7 +2,7 @@
 
 use num_complex::Complex64;
 
-use super::axis::{Axis, number};
+use super::axis::{Axis, Scale, number};
 use super::colour::{style_at, styles_of};
 use super::figure::{Figure, Mark, Panel};
 
@@ -104,9 +104,13 @@ pub fn taps_over_time(title: impl Into<String>, time: Axis, channels: &[Taps], p
         Part::Imaginary => ("Im h", |h| h.im),
     };
     let several = channels.len() > 1;
+    // One scale for all channels, so that they can be compared.
+    let heights = channels.iter().flat_map(|c| &c.taps).flatten().map(|&h| pick(h));
+    let Scale { lo, hi, .. } = Scale::around(&Axis::default(), heights, 0.05);
     let mut figure = Figure::new(title).columns(if several { 2 } else { 1 });
     for channel in channels {
-        let mut panel = Panel::new(time.clone(), Axis::new(label, "")).titled(&channel.name).height(if several { 250.0 } else { 340.0 });
+        let mut panel =
+            Panel::new(time.clone(), Axis::new(label, "").range(lo, hi)).titled(&channel.name).height(if several { 250.0 } else { 340.0 });
         for (delay, tap) in channel.taps.iter().enumerate() {
             let points = channel.times.iter().zip(tap).map(|(&t, &h)| [t, pick(h)]).collect();
             panel.marks.push(Mark::Line { name: format!("tap {delay}"), note: String::new(), points, style: style_at(delay) });
@@ -129,7 +133,8 @@ pub struct Weights {
 
 /// Size of each weight over its age, and how much of the total size is younger than that.
 pub fn weights(title: impl Into<String>, filters: &[Weights]) -> Figure {
-    let age = || Axis::new("age", "samples");
+    let oldest = filters.iter().flat_map(|f| &f.ages).copied().filter(|a| a.is_finite()).fold(0.0, f64::max);
+    let age = || Axis::new("age", "samples").range(0.0, oldest);
     let mut each = Panel::new(age(), Axis::new("size |α|", "").log()).height(300.0);
     let mut share = Panel::new(age(), Axis::new("share of size up to age", "%").range(0.0, 100.0)).height(240.0);
     let names: Vec<&str> = filters.iter().map(|f| f.name.as_str()).collect();

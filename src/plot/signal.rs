@@ -66,7 +66,7 @@ pub struct Constellation {
     pub symbols: Vec<Complex64>,
 }
 
-/// Constellations side by side on the same scale, with a ring around each of the `ideal` symbols.
+/// Constellations side by side on the same scale, with a cross on each of the `ideal` symbols.
 pub fn constellations(title: impl Into<String>, clouds: &[Constellation], ideal: &[Complex64]) -> Figure {
     let reach = |h: &Complex64| h.re.abs().max(h.im.abs());
     let mut all: Vec<f64> = clouds.iter().flat_map(|c| &c.symbols).map(reach).filter(|r| r.is_finite()).collect();
@@ -138,7 +138,11 @@ pub fn envelope_histogram(title: impl Into<String>, amplitude: Axis, histograms:
     for (histogram, style) in histograms.iter().zip(styles_of(&names)) {
         let bins = || histogram.edges.windows(2).zip(&histogram.density);
         let boxes = bins().map(|(edge, &d)| [edge[0], edge[1], 0.0, d]).collect();
-        let steps = bins().flat_map(|(edge, &d)| [[edge[0], d], [edge[1], d]]).collect();
+        let mut steps: Vec<[f64; 2]> = bins().flat_map(|(edge, &d)| [[edge[0], d], [edge[1], d]]).collect();
+        if let (Some(first), Some(last)) = (steps.first().copied(), steps.last().copied()) {
+            steps.insert(0, [first[0], 0.0]);
+            steps.push([last[0], 0.0]);
+        }
         tallest = histogram.density.iter().copied().filter(|d| d.is_finite()).fold(tallest, f64::max);
         panel.marks.push(Mark::Boxes { name: String::new(), boxes, style: style.opacity(0.25) });
         panel.marks.push(Mark::Line {

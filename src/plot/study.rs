@@ -1,6 +1,6 @@
 //! Pictures of experiments: averages over runs, fields in the plane, parameter searches.
 
-use super::axis::{Axis, Scale, number};
+use super::axis::{Axis, Scale, number, short};
 use super::colour::{BLUE, Dash, FRAME, INK, PALE, Style, VERMILLION, style_of};
 use super::draw;
 use super::figure::{Figure, Grid, Inset, Mark, Panel};
@@ -32,14 +32,15 @@ pub fn bars(title: impl Into<String>, value: Axis, bars: &[Bar]) -> Figure {
         let style = style_of(&bar.name).opacity(0.85);
         panel.marks.push(Mark::Boxes { name: String::new(), boxes: vec![[0.0, bar.value, at - 0.34, at + 0.34]], style });
         intervals.extend(bar.error.map(|e| [[bar.value - e, at], [bar.value + e, at]]));
-        references.extend(bar.reference.map(|r| [r, at]));
+        // Below the middle, where the error bar is.
+        references.extend(bar.reference.map(|r| [r, at + 0.24]));
     }
     if !intervals.is_empty() {
         panel.marks.push(Mark::Whiskers { intervals, style: Style::solid(INK, 1.5) });
     }
     if !references.is_empty() {
         panel.height += 24.0;
-        panel.marks.push(Mark::Dots { name: "reference".into(), points: references, style: Style::solid(INK, 9.0), ring: true });
+        panel.marks.push(Mark::Dots { name: "reference".into(), points: references, style: Style::solid(INK, 8.5), ring: true });
     }
     Figure::new(title).with(panel)
 }
@@ -64,7 +65,7 @@ impl Panel {
         let (_, Scale { lo, hi, log }) = draw::scales(&self);
         let stretch = 1.0 / (1.0 - share);
         let top = if log { lo * (hi / lo).powf(stretch) } else { lo + (hi - lo) * stretch };
-        self.y = self.y.range(lo, top);
+        self.y = Axis { ticks_up_to: Some(hi), ..self.y.range(lo, top) };
         let wide = 1.0 / insets.len().max(1) as f64;
         self.insets.extend(insets.into_iter().enumerate().map(|(i, (panel, anchor))| {
             let place = [(i as f64 + 0.03) * wide, 0.02, 0.94 * wide, share - 0.03];
@@ -138,11 +139,12 @@ pub fn landscape(title: impl Into<String>, parameters: &[Axis], score: Axis, can
     if let [x, y] = parameters {
         let points = candidates.iter().map(|c| [value(c, 0), value(c, 1), c.score]).collect();
         let mut panel = Panel::new(x.clone(), y.clone()).height(420.0);
-        panel.marks.extend(best.map(|c| ring([value(c, 0), value(c, 1)], 18.0)));
-        panel.marks.push(Mark::Scores { points, level: score.clone(), size: 9.0 });
-        panel.marks.extend(
-            best.map(|c| Mark::Note { at: [value(c, 0), value(c, 1)], text: format!(" best {} {}", number(c.score, 2), score.unit) }),
-        );
+        if let Some(c) = best {
+            let place = format!("{} {} and {} {}", x.label, short(value(c, 0)), y.label, short(value(c, 1)));
+            panel.title = format!("best {} {} at {place}", number(c.score, 2), score.unit);
+            panel.marks.push(ring([value(c, 0), value(c, 1)], 18.0));
+        }
+        panel.marks.push(Mark::Scores { points, level: score, size: 9.0 });
         return Figure::new(title).with(panel);
     }
     let mut figure = Figure::new(title).columns(parameters.len().clamp(1, 2));
@@ -151,8 +153,10 @@ pub fn landscape(title: impl Into<String>, parameters: &[Axis], score: Axis, can
         let style = Style::solid(FRAME, 4.5).opacity(0.6);
         let mut panel =
             Panel::new(axis.clone(), score.clone()).height(270.0).with(Mark::Dots { name: String::new(), points, style, ring: false });
-        panel.marks.extend(best.map(|c| ring([value(c, i), c.score], 10.0)));
-        panel.marks.extend(best.map(|c| Mark::Note { at: [value(c, i), c.score], text: format!("best {:.3}", value(c, i)) }));
+        if let Some(c) = best {
+            panel.title = format!("best {} {} at {}", number(c.score, 2), score.unit, short(value(c, i)));
+            panel.marks.push(ring([value(c, i), c.score], 10.0));
+        }
         figure.panels.push(panel);
     }
     figure

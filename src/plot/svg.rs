@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::colour::Style;
+use super::colour::{Dash, Style};
 use super::scene::{Anchor, Point, Scene, Shape};
 
 /// The whole document, without the XML declaration that HTML does not want.
@@ -34,6 +34,7 @@ fn put(out: &mut String, shape: &Shape) {
             writeln!(out, "<path d=\"{}\" fill=\"{}\"{}{edge}/>", data(outlines, true), fill.hex(), faint("fill-opacity", *opacity))
         }
         Shape::Dots { points, style, name } => {
+            let style = &style.dash(Dash::Solid);
             // A line of no length with round ends is a dot, at a tenth of the size of a <circle>. Within one path translucent dots do not
             // darken each other, so crowds are spread over several.
             let chunk = if style.opacity < 1.0 { points.len().div_ceil(12) } else { points.len() };
