@@ -4,7 +4,7 @@ use num_complex::{Complex, Complex64};
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, Rls, require, state};
+use super::{Adaptive, Filter, Rls, finite, require, state};
 use crate::{Real, Result};
 
 /// `p = Σ_l Σ_k w_lk x_l |x_l|^(2k)`: odd powers of every tap, weights by [`Rls`].
@@ -32,7 +32,8 @@ impl MemoryPolynomial {
             let mut power = Complex64::new(x.re.wide(), x.im.wide());
             let square = power.norm_sqr();
             for f in features {
-                *f = power;
+                // A power that overflows counts as zero, as an input that is not finite does.
+                *f = if finite(power) { power } else { Complex64::zero() };
                 power *= square;
             }
         }
