@@ -314,7 +314,7 @@ impl Settings {
     fn whole(&self, name: &str) -> Result<Option<usize>> {
         match self.optional(name)? {
             None => Ok(None),
-            Some(n) if n >= 0.0 && n <= 1e9 && n.fract() == 0.0 => Ok(Some(n as usize)),
+            Some(n) if (0.0..=1e9).contains(&n) && n.fract() == 0.0 => Ok(Some(n as usize)),
             Some(n) => Err(Error::parameter(name, "a whole number, at least 1", n)),
         }
     }
