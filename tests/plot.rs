@@ -306,7 +306,7 @@ fn each_kind_holds_the_numbers_that_it_was_given() {
         (Part::Real, [[0.0, 3.0], [1.0, 0.0]], [[0.0, -1.0], [1.0, 0.0]]),
         (Part::Imaginary, [[0.0, 4.0], [1.0, -2.0]], [[0.0, 0.0], [1.0, 0.0]]),
     ] {
-        let figure = taps_over_time("", samples(), &[taps.clone()], part);
+        let figure = taps_over_time("", samples(), std::slice::from_ref(&taps), part);
         assert_eq!((figure.panels[0].points("tap 0").unwrap(), figure.panels[0].points("tap 1").unwrap()), (&first[..], &second[..]));
     }
 
