@@ -131,6 +131,12 @@ impl Scenario {
         Ok(())
     }
 
+    /// The waveform of a transmit antenna, with the seed of that antenna's own payload: what [`RandomBits`](ofdm::RandomBits) of this seed draws.
+    pub fn waveform(&self, antenna: usize) -> ofdm::Config {
+        let seed = another(self.seed ^ another(self.ofdm.seed, 0), antenna);
+        ofdm::Config { seed, ..self.ofdm.clone() }
+    }
+
     /// Samples per second.
     pub fn sample_rate(&self) -> f64 {
         self.ofdm.output_rate()
@@ -145,6 +151,14 @@ impl Scenario {
     pub fn rx_antennas(&self) -> usize {
         self.fading.as_ref().map_or(1, |f| f.rx_antennas)
     }
+}
+
+/// The `n`-th of a family of seeds (the finaliser of SplitMix64 over a Weyl sequence).
+pub(super) fn another(seed: u64, n: usize) -> u64 {
+    let mut z = seed.wrapping_add((n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// A format without a null leaves out `clip` where there is none, and what is left out of a waveform is the paper's: so a waveform that is not

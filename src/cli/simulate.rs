@@ -23,6 +23,8 @@ use report::Levels;
 /// Clipped OFDM goes through a saturated amplifier, a fading channel and an imperfect receiver. Written are tx and rx (SigMF, cf32_le, antennas as
 /// channels), pair.sigmf-collection that ties them, taps (the true taps of the channel, SigMF, coefficients as channels) and scenario.toml, which
 /// gives the same files again with --scenario, to the bit, on any machine.
+///
+/// Data files are plain little-endian float pairs. In Python the taps of 4 channels are numpy.fromfile("taps.sigmf-data", "complex64").reshape(-1, 4).
 #[derive(clap::Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Args {
