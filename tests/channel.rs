@@ -962,6 +962,60 @@ mod test_bed {
     }
 
     #[test]
+    fn hostile_numbers_are_refused_or_give_finite_samples() {
+        type Change = fn(&mut Scenario, f64);
+        let fields: [Change; 34] = [
+            |s, v| s.frequency = v,
+            |s, v| s.snr_db = Some(v),
+            |s, v| s.seed = v as u64,
+            |s, v| s.taps_every = v as u64,
+            |s, v| s.ofdm.seed = v as u64,
+            |s, v| s.ofdm.fft = v as usize,
+            |s, v| s.ofdm.active = v as usize,
+            |s, v| s.ofdm.cyclic_prefix = v as usize,
+            |s, v| s.ofdm.oversampling = v as usize,
+            |s, v| s.ofdm.window = v as usize,
+            |s, v| s.ofdm.gap = v as usize,
+            |s, v| s.ofdm.sample_rate = v,
+            |s, v| s.ofdm.clip.as_mut().unwrap().level_db = v,
+            |s, v| s.amplifier.as_mut().unwrap().ibo_db = v,
+            |s, v| s.amplifier.as_mut().unwrap().model = Model::Rapp { smoothness: v },
+            |s, v| s.amplifier.as_mut().unwrap().model = Model::Saleh { alpha_a: 2.0, beta_a: v, alpha_phi: v, beta_phi: 9.0 },
+            |s, v| s.fading.as_mut().unwrap().doppler = Doppler::Constant(v),
+            |s, v| s.fading.as_mut().unwrap().doppler = Doppler::Points(vec![(3, v), (v as u64, 0.1)]),
+            |s, v| s.fading.as_mut().unwrap().profile = Profile::exponential(v as u32, 1.0),
+            |s, v| s.fading.as_mut().unwrap().profile = Profile::exponential(3, v),
+            |s, v| s.fading.as_mut().unwrap().profile = Profile::Paths(vec![(v as u32, 0.0), (2, v)]),
+            |s, v| s.fading.as_mut().unwrap().rician_k_db = Some(v),
+            |s, v| s.fading.as_mut().unwrap().tx_antennas = v as usize,
+            |s, v| s.fading.as_mut().unwrap().rx_antennas = v as usize,
+            |s, v| s.fading.as_mut().unwrap().rx_correlation = v,
+            |s, v| s.impairments.sample_offset_ppm = v,
+            |s, v| s.impairments.carrier_offset = v,
+            |s, v| s.impairments.carrier_phase = v,
+            |s, v| s.impairments.linewidth = v,
+            |s, v| s.impairments.iq_gain_db = v,
+            |s, v| s.impairments.dc_re = v,
+            |s, v| (s.impairments.adc_bits, s.impairments.adc_headroom_db) = (8, v),
+            |s, v| s.impairments.drop_rate = v,
+            |s, v| (s.impairments.drop_rate, s.impairments.drop_length) = (0.1, v),
+        ];
+        let values =
+            [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -1.0, 0.3, 1.0, 17.0, 99.0, 5000.0, 1e9, 1e30, 1e300, -1e300, 1e-300];
+        for (k, field) in fields.iter().enumerate() {
+            for value in values {
+                let mut scenario = preset("a", 1);
+                scenario.samples = 400;
+                field(&mut scenario, value);
+                if let Ok(run) = TestBed::run(&scenario) {
+                    let mut samples = run.tx.iter().chain(&run.rx).flatten().chain(&run.taps);
+                    assert!(samples.all(|z| z.re.is_finite() && z.im.is_finite()), "field {k}, value {value}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn samples_are_the_same_on_every_machine() {
         // FNV-1a over the bits of everything. A change of this number is a change of every recording ever simulated: say so in the changelog.
         let mut scenario = preset("wifi", 1);
