@@ -1,9 +1,12 @@
 //! The `kaflow` command: one file for each subcommand, each with its clap arguments and a `run`.
 
 mod fit;
+mod interrupt;
 mod output;
+mod parallel;
 mod parameters;
 mod progress;
+mod reproduce;
 mod table;
 
 use std::process::ExitCode;
@@ -21,12 +24,14 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Fit(fit::Args),
+    Reproduce(reproduce::Args),
 }
 
 /// Parses the command line and runs it: 0 when it worked, 2 when the input is at fault.
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Fit(args) => fit::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
