@@ -7,6 +7,7 @@ mod parallel;
 mod parameters;
 mod progress;
 mod reproduce;
+mod simulate;
 mod table;
 
 use std::process::ExitCode;
@@ -25,6 +26,7 @@ struct Cli {
 enum Command {
     Fit(fit::Args),
     Reproduce(reproduce::Args),
+    Simulate(Box<simulate::Args>),
 }
 
 /// Parses the command line and runs it: 0 when it worked, 2 when the input is at fault.
@@ -32,6 +34,7 @@ pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Fit(args) => fit::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Simulate(args) => simulate::run(*args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
