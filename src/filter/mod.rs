@@ -22,6 +22,7 @@ mod nlms;
 mod recipes;
 pub mod registry;
 pub mod state;
+pub mod two_speed;
 mod windowed;
 
 pub use kernel_filter::{Admit, Dynamics, Evict, KernelFilter};
