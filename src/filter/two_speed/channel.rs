@@ -14,6 +14,10 @@ const PRIOR_VELOCITY: f64 = 1e-3 * PRIOR;
 /// A velocity dies down over this many spans, a position over that many: both keep the directions that the input does not excite finite.
 const VELOCITY_SPANS: f64 = 16.0;
 const POSITION_SPANS: f64 = 100.0;
+/// The power of a tap is averaged over this many spans.
+const SIZE_SPANS: f64 = 50.0;
+/// Diffusion of a tap without power, in units of that of the strongest: enough to notice an echo that appears.
+const LEAST_DIFFUSION: f64 = 0.01;
 
 /// Kalman filter over the taps, their covariance in units of the noise variance.
 ///
@@ -24,6 +28,10 @@ pub(super) struct Channel<T: Real> {
     taps: usize,
     moving: bool,
     diffusion: T,
+    // Running power of each tap, and its diffusion: a tap moves in proportion to its size.
+    size: Vec<T>,
+    each: Vec<T>,
+    pace: T,
     keep_position: T,
     keep_velocity: T,
     pub(super) h: Vector<T>,
@@ -43,6 +51,9 @@ impl<T: Real> Channel<T> {
             taps,
             moving,
             diffusion: T::zero(),
+            size: vec![T::zero(); taps],
+            each: vec![T::zero(); taps],
+            pace: T::zero(),
             keep_position: T::one(),
             keep_velocity: T::one(),
             h: Vector::zeros(taps),
@@ -59,6 +70,7 @@ impl<T: Real> Channel<T> {
     }
 
     pub(super) fn set_span(&mut self, span: f64) {
+        self.pace = T::of((super::HOUSEKEEPING as f64 / (SIZE_SPANS * span)).min(1.0));
         if self.moving {
             self.diffusion = T::of(span.powi(-4));
             self.keep_position = T::of(1.0 - 1.0 / (POSITION_SPANS * span));
@@ -74,6 +86,7 @@ impl<T: Real> Channel<T> {
 
     /// As uncertain as before the first sample, but keeps the estimate.
     pub(super) fn reopen(&mut self) {
+        self.each.fill(self.diffusion);
         let n = self.h.len();
         self.pp.set_diagonal(n, self.taps, T::of(PRIOR));
         if self.moving {
@@ -105,6 +118,20 @@ impl<T: Real> Channel<T> {
     #[inline]
     pub(super) fn correct(&mut self, error: Complex<T>, weight: T) {
         with_length!(self.h.len(), correct(self, error, weight));
+    }
+
+    /// Each tap diffuses in proportion to its power: taps that the channel does not have stay quiet.
+    pub(super) fn share_diffusion(&mut self) {
+        let mut most = T::min_positive_value();
+        for i in 0..self.taps {
+            let z = self.h.get(i).norm_sqr();
+            let change = self.pace * (z - self.size[i]);
+            self.size[i] += change;
+            most = most.max(self.size[i]);
+        }
+        for i in 0..self.taps {
+            self.each[i] = self.diffusion * (self.size[i] / most).max(T::of(LEAST_DIFFUSION));
+        }
     }
 
     /// Keeps every variance between zero and the prior. Scaling a row and its column alike leaves the matrix positive.
@@ -170,7 +197,7 @@ fn propagate<T: Real>(n: usize, c: &mut Channel<T>, turn: Complex<T>) {
     if !c.moving {
         c.h.scale(turn);
         for i in 0..c.taps {
-            c.pp.re[i * n + i] += c.diffusion;
+            c.pp.re[i * n + i] += c.each[i];
         }
         return;
     }
@@ -205,7 +232,7 @@ fn propagate<T: Real>(n: usize, c: &mut Channel<T>, turn: Complex<T>) {
         vvi[ij] *= bb;
     }
     for i in 0..c.taps {
-        vvr[i * n + i] += c.diffusion;
+        vvr[i * n + i] += c.each[i];
     }
 }
 

@@ -27,7 +27,8 @@
 //! - **Channel.** Each tap has a position and a velocity, `h' = e^{jw}(a h + v)`, `v' = e^{jw}(b v + q)`; `a` and `b` are so close to 1 that
 //!   they matter only in directions that the input does not excite. [`Motion::Walk`] is the simpler random walk. The variance of `q` in
 //!   units of the noise is `span^-4` (`span^-2` for a walk): the steady state of the filter is a smoother over about `span` samples, at any
-//!   signal level and noise.
+//!   signal level and noise. Taps weaker than the strongest get less of it, in proportion to their running power, so that too many taps
+//!   cost little.
 //! - **Carrier.** The rotation that all taps have in common, `Im sum conj(h) v / sum |h|^2`, is moved from the velocities into `w`; the
 //!   prediction does not notice. A slow channel on a receiver some kHz off is slow again.
 //! - **Noise.** Its variance is unknown. Covariances of the channel are kept in units of it, as in conjugate Bayesian regression.
@@ -350,6 +351,7 @@ impl<T: Real> TwoSpeed<T> {
         if !self.channel.is_finite() {
             self.channel.reset();
         }
+        self.channel.share_diffusion();
         self.channel.bound();
         self.saturation.bound();
         if self.config.carrier {
