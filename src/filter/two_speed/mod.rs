@@ -96,6 +96,8 @@ const HOUSEKEEPING: u64 = 16;
 /// The carrier follows the rotation of the taps over this many samples, at first faster.
 const CARRIER_WINDOW: f64 = 100.0;
 /// Samples during which the nonlinearity learns from every sample, and how many it skips to later.
+/// Before them come samples in which it waits for the unit of the input and a first idea of the channel.
+const WARM_UP: u64 = 64;
 const EAGER: u64 = 4096;
 const LAZY: u64 = 8;
 /// Prior variance of the offset in units of the noise, and its diffusion.
@@ -211,9 +213,18 @@ impl<T: Real> TwoSpeed<T> {
         self.real
     }
 
+    /// The unit of the input grew by `ratio`.
     fn follow_power(&mut self, ratio: f64) {
         let mean = self.saturation.rescale(ratio, &self.basis);
-        self.channel.rescale(mean * T::of(ratio));
+        if self.count < WARM_UP {
+            // The first samples may be decades below the RMS, and what was learned from them is as far off: begin again.
+            self.channel.reset();
+            self.noise = T::zero();
+            self.count = 0;
+        } else {
+            self.channel.rescale(mean * T::of(ratio));
+            self.channel.bound();
+        }
         self.refresh();
     }
 
@@ -284,7 +295,7 @@ impl<T: Real> TwoSpeed<T> {
         let prediction = self.channel.h.dot(&self.u) + self.offset;
 
         self.since_slow += 1;
-        let slow_turn = self.config.centres > 0 && (self.count < EAGER || self.since_slow >= LAZY);
+        let slow_turn = self.config.centres > 0 && self.count >= WARM_UP && (self.count < EAGER || self.since_slow >= LAZY);
         if slow_turn {
             self.slow = self.saturation.spread(&self.channel.h, self.config.taps);
         }
@@ -334,13 +345,14 @@ impl<T: Real> TwoSpeed<T> {
 
         self.count += 1;
         self.since_jump += 1;
-        let pace = T::of(NOISE_WINDOW.min(self.count as f64).recip());
+        // After a jump the noise is as open as at the start: the channel cannot be found while its error counts as an outlier.
+        let pace = T::of(NOISE_WINDOW.min(self.since_jump as f64).recip());
         self.noise *= T::one() + pace * (capped - T::one());
         self.surprise += (capped - self.surprise) * T::of(1.0 / JUMP_WINDOW);
         if self.surprise > T::of(JUMP) && self.since_jump > SETTLED {
             self.channel.reopen();
             self.surprise = T::one();
-            self.since_jump = 0;
+            self.since_jump = JUMP_WINDOW as u64;
         }
         if self.count.is_multiple_of(HOUSEKEEPING) {
             self.keep_house();
