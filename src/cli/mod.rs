@@ -1,9 +1,12 @@
 //! The `kaflow` command: one file for each subcommand, each with its clap arguments and a `run`.
 
 mod fit;
+mod interrupt;
 mod output;
+mod parallel;
 mod parameters;
 mod progress;
+mod reproduce;
 mod simulate;
 mod table;
 
@@ -22,6 +25,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Fit(fit::Args),
+    Reproduce(reproduce::Args),
     Simulate(Box<simulate::Args>),
 }
 
@@ -29,6 +33,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Fit(args) => fit::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(*args),
     };
     match result {

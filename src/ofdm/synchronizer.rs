@@ -97,7 +97,8 @@ impl Synchronizer {
         let last = samples.len() - 2 * size;
         self.energy.clear();
         for n in 0..=last {
-            let correlation = wide(self.block[n]).norm_sqr() + wide(self.block[n + size]).norm_sqr();
+            // The lesser counts for both: half a symbol early, the prefix and the first symbol would also make a pair.
+            let correlation = 2.0 * wide(self.block[n]).norm_sqr().min(wide(self.block[n + size]).norm_sqr());
             let energy = self.sums[n + 2 * size] - self.sums[n];
             self.energy.push(if energy > 1e-9 * total { correlation / (self.scale * energy) } else { 0.0 });
         }
