@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Folder for pictures and numbers; made where it is missing
     #[arg(long)]
     out: PathBuf,
-    /// Simulations to average (default: as many as the paper: 2000 for fig2, 11 for fig3, and 20 for fig4)
+    /// Simulations to average (default: as many as the paper: 2000 for fig2, 11 for fig3; 20 for fig4)
     #[arg(long)]
     runs: Option<usize>,
     /// Seed of the simulations

@@ -63,7 +63,7 @@ impl Report {
         println!("  {:<34} {:>10} {:>10} {:>10}", "", format!("here, {unit}"), "+- 2 s.e.", "reference");
         let cell = |v: Option<f64>, decimals| v.map_or(String::new(), |v| format!("{v:.decimals$}"));
         for line in lines {
-            let values = format!("{:>10.3} {:>10} {:>10}", line.value, cell(line.error, 3), cell(line.reference, 2));
+            let values = format!("{:>10.3} {:>10} {:>10}", line.value, cell(line.error, 3), cell(line.reference, 3));
             println!("  {:<34} {values}  {}", line.name, line.note);
         }
         println!("  in {}", self.path(".{svg,png,csv,json}").display());
