@@ -283,7 +283,7 @@ impl Spectra {
         for (i, &z) in samples.iter().enumerate() {
             self.held.push(if z.re.is_finite() && z.im.is_finite() { z } else { Complex32::default() });
             if self.held.len() == self.size {
-                if self.windows % self.every == 0 {
+                if self.windows.is_multiple_of(self.every) {
                     self.transform(position + i as u64);
                 }
                 self.windows += 1;
