@@ -146,15 +146,7 @@ fn dbg_e() {
             let mut t = two_speed(TwoSpeedConfig { span, ..Default::default() });
             let r = track(&mut t, &tx, &rx);
             line += &format!("{span} {:.2} ({:.2}) ", r.nmse_from(500), r.nmse_from(5000));
-            if span == 32.0 {
-                line += &format!("[{:?}] ", [0.1f32, 0.5, 1.0, 2.0].map(|r| t.gain(r)));
-                line += &format!(
-                    "p {:?}",
-                    rx.chunks(1000)
-                        .map(|c| (c.iter().map(|z| z.norm_sqr()).sum::<f32>() / 1000.0 * 100.0).round() / 100.0)
-                        .collect::<Vec<_>>()
-                );
-            }
+            if span == 32.0 { line += &format!("[{:?}] ", [0.1f32, 0.5, 1.0, 2.0].map(|r| t.gain(r))); line += &format!("p {:?}", rx.chunks(1000).map(|c| (c.iter().map(|z| z.norm_sqr()).sum::<f32>() / 1000.0 * 100.0).round() / 100.0).collect::<Vec<_>>()); }
         }
         println!("{line}");
     }
