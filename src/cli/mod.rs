@@ -1,6 +1,7 @@
 //! The `kaflow` command: one file for each subcommand, each with its clap arguments and a `run`.
 
 mod fit;
+mod inspect;
 mod interrupt;
 mod output;
 mod parallel;
@@ -25,6 +26,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Fit(fit::Args),
+    Inspect(inspect::Args),
     Reproduce(reproduce::Args),
     Simulate(Box<simulate::Args>),
 }
@@ -33,6 +35,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Fit(args) => fit::run(args),
+        Command::Inspect(args) => inspect::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(*args),
     };
