@@ -139,6 +139,7 @@ pub struct TwoSpeed<T: Real> {
     carrier: T,
     turn: Complex<T>,
     surprise: T,
+    steps: u64,
     count: u64,
     since_jump: u64,
     since_slow: u64,
@@ -168,6 +169,7 @@ impl<T: Real> TwoSpeed<T> {
             carrier: T::zero(),
             turn: Complex::one(),
             surprise: T::zero(),
+            steps: 0,
             count: 0,
             since_jump: 0,
             since_slow: 0,
@@ -274,11 +276,9 @@ impl<T: Real> TwoSpeed<T> {
         }
         self.saturation.push(x * self.inverse, &self.basis);
         let taps = self.config.taps;
-        self.u.re.copy_within(..taps - 1, 1);
-        self.u.im.copy_within(..taps - 1, 1);
+        self.u.shift(0, taps);
         if self.config.widely_linear {
-            self.u.re.copy_within(taps..2 * taps - 1, taps + 1);
-            self.u.im.copy_within(taps..2 * taps - 1, taps + 1);
+            self.u.shift(taps, taps);
         }
         let newest = self.saturation.output(0);
         self.place(0, newest);
@@ -289,9 +289,13 @@ impl<T: Real> TwoSpeed<T> {
 
     #[inline]
     fn step(&mut self, x: Complex<T>, y: Complex<T>) -> (Complex<T>, T) {
+        self.steps += 1;
+        if self.steps.is_multiple_of(HOUSEKEEPING) {
+            self.keep_house();
+        }
         let clean = self.push(x);
-        self.channel.propagate(self.turn);
-        let fast = self.channel.spread(&self.u);
+        let turn = if self.config.carrier { Some(self.turn) } else { None };
+        let fast = self.channel.propagate(turn, &self.u);
         let prediction = self.channel.h.dot(&self.u) + self.offset;
 
         self.since_slow += 1;
@@ -354,19 +358,17 @@ impl<T: Real> TwoSpeed<T> {
             self.surprise = T::one();
             self.since_jump = JUMP_WINDOW as u64;
         }
-        if self.count.is_multiple_of(HOUSEKEEPING) {
-            self.keep_house();
-        }
     }
 
     fn keep_house(&mut self) {
         if !self.channel.is_finite() {
             self.channel.reset();
         }
+        self.channel.decay();
         self.channel.share_diffusion();
         self.channel.bound();
         self.saturation.bound();
-        if self.config.carrier {
+        if self.config.carrier && !self.frozen && self.count > HOUSEKEEPING {
             let share = HOUSEKEEPING as f64 / CARRIER_WINDOW.min(self.count as f64);
             self.carrier += self.channel.take_rotation(T::of(share));
             self.turn = Complex::new(self.carrier.cos(), self.carrier.sin());
@@ -392,7 +394,7 @@ impl<T: Real> Adaptive for TwoSpeed<T> {
         self.carrier = T::zero();
         self.turn = Complex::one();
         self.surprise = T::one();
-        (self.count, self.since_jump, self.since_slow, self.unclean) = (0, 0, 0, 0);
+        (self.steps, self.count, self.since_jump, self.since_slow, self.unclean) = (0, 0, 0, 0, 0);
         self.real = true;
     }
 
