@@ -71,7 +71,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Meter<I> {
     }
 
     /// All samples that were not skipped.
-    pub fn total(&self) -> &Row {
+    pub fn total(&self) -> Row {
         self.series.total()
     }
 }

@@ -14,8 +14,6 @@ pub struct Row {
     pub error: f64,
     /// Energy of the reference, `sum |y|²`.
     pub reference: f64,
-    /// Energy of the estimate, `sum |p|²`.
-    pub estimate: f64,
 }
 
 impl Row {
@@ -37,14 +35,13 @@ impl Row {
     fn push(&mut self, reference: &[Complex32], estimate: &[Complex32]) {
         self.end += reference.len() as u64;
         for (y, p) in reference.iter().zip(estimate) {
-            let (yr, yi, pr, pi) = (f64::from(y.re), f64::from(y.im), f64::from(p.re), f64::from(p.im));
-            let (er, ei) = (yr - pr, yi - pi);
+            let (yr, yi) = (f64::from(y.re), f64::from(y.im));
+            let (er, ei) = (yr - f64::from(p.re), yi - f64::from(p.im));
             let error = er * er + ei * ei;
             if error.is_finite() {
                 self.samples += 1;
                 self.error += error;
                 self.reference += yr * yr + yi * yi;
-                self.estimate += pr * pr + pi * pi;
             }
         }
     }
@@ -54,7 +51,6 @@ impl Row {
         self.samples += later.samples;
         self.error += later.error;
         self.reference += later.reference;
-        self.estimate += later.estimate;
     }
 }
 
@@ -101,18 +97,29 @@ impl Series {
 
     /// Takes in samples and says whether a row was completed; give at most [`to_boundary`](Self::to_boundary).
     pub fn push(&mut self, reference: &[Complex32], estimate: &[Complex32]) -> bool {
-        let skipped = self.skip.saturating_sub(self.now.end).min(reference.len() as u64) as usize;
-        self.total.end += skipped as u64;
-        self.total.push(&reference[skipped..], &estimate[skipped..]);
+        let counts = self.counts();
+        // Only the row in which the skipping ends is summed twice; the others are added to the total when they are complete.
+        if !counts {
+            let skipped = self.skip.saturating_sub(self.now.end).min(reference.len() as u64) as usize;
+            self.total.push(&reference[skipped..], &estimate[skipped..]);
+        }
         self.now.push(reference, estimate);
         let complete = self.now.end.is_multiple_of(self.every);
         if complete {
-            self.close();
+            self.close(counts);
         }
         complete
     }
 
-    fn close(&mut self) {
+    /// Whether the current row lies behind the skipped samples.
+    fn counts(&self) -> bool {
+        (self.now.end - self.now.end % self.every) >= self.skip
+    }
+
+    fn close(&mut self, counts: bool) {
+        if counts {
+            self.total.merge(&self.now);
+        }
         self.last = self.now;
         self.now = Row { end: self.now.end, ..Row::default() };
         self.pending.merge(&self.last);
@@ -144,8 +151,13 @@ impl Series {
     }
 
     /// All samples but the skipped ones.
-    pub fn total(&self) -> &Row {
-        &self.total
+    pub fn total(&self) -> Row {
+        let mut total = self.total;
+        if self.counts() {
+            total.merge(&self.now);
+        }
+        total.end = self.now.end;
+        total
     }
 
     /// The rows so far, with the unfinished one at the end.

@@ -138,11 +138,18 @@ where
     /// A block around `tracker` with buffers of another kind than the default.
     pub fn with_buffers(tracker: T) -> Self {
         let core = Core { tracker, series: Series::new(4096, 0), frozen: false, bypass: false, keep: None };
+        let (mut tx, mut rx, mut prediction, mut error) = (I::default(), I::default(), O::default(), O::default());
+        for input in [&mut tx, &mut rx] {
+            input.set_min_buffer_size_in_items(super::BUFFER);
+        }
+        for output in [&mut prediction, &mut error] {
+            output.set_min_buffer_size_in_items(super::BUFFER);
+        }
         Self {
-            tx: I::default(),
-            rx: I::default(),
-            prediction: O::default(),
-            error: O::default(),
+            tx,
+            rx,
+            prediction,
+            error,
             core,
             gaps: Vec::new(),
             due: Vec::new(),
@@ -345,7 +352,10 @@ where
         let (tx_len, rx_len) = (tx.len(), rx.len());
         let (prediction, mut prediction_tags) = self.prediction.slice_with_tags();
         let (error, mut error_tags) = self.error.slice_with_tags();
-        let n = tx_len.min(rx_len).min(prediction.len()).min(error.len());
+        // A part of the buffer at a time, so that the blocks around work meanwhile.
+        let available = tx_len.min(rx_len).min(prediction.len()).min(error.len());
+        let n = available.min(super::BUFFER / 4);
+        io.call_again = n < available;
         if n > 0 {
             tags::copy(&[tx_tags, rx_tags], n, &mut prediction_tags);
             tags::copy(&[tx_tags, rx_tags], n, &mut error_tags);
