@@ -13,6 +13,8 @@
 /// loaded machine a hand-over can cost a time slice. With its default of 4096 samples a flowgraph was seen to spend 90 % of its time there.
 const BUFFER: usize = 1 << 16;
 
+mod count;
+mod detect;
 mod fault;
 mod latency;
 mod message;
@@ -22,7 +24,10 @@ pub(crate) mod state;
 mod tags;
 mod track;
 mod track_mimo;
+mod window;
 
+pub use count::Count;
+pub use detect::{Classifier, Detect, Soft};
 pub use fault::Fault;
 pub use latency::Latency;
 pub use meter::Meter;

@@ -30,11 +30,16 @@ pub(super) fn gaps<'a>(tags: impl IntoIterator<Item = &'a ItemTag>, n: usize, ou
 }
 
 /// Copies the tags of the first `n` samples; a tag that two inputs both carry at the same sample is copied once.
-pub(super) fn copy<'a>(inputs: &[&'a Vec<ItemTag>], n: usize, output: &mut Tags<'_>) {
+pub(super) fn copy(inputs: &[&Vec<ItemTag>], n: usize, output: &mut Tags<'_>) {
+    copy_scaled(inputs, n, 1, output);
+}
+
+/// As [`copy`], for a block that puts out `factor` items for each sample.
+pub(super) fn copy_scaled(inputs: &[&Vec<ItemTag>], n: usize, factor: usize, output: &mut Tags<'_>) {
     for (i, input) in inputs.iter().enumerate() {
         for tag in input.iter().filter(|t| t.index < n) {
             if !inputs[..i].iter().any(|earlier| earlier.contains(tag)) {
-                output.add_tag(tag.index, tag.tag.clone());
+                output.add_tag(factor * tag.index, tag.tag.clone());
             }
         }
     }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, Series, fault::guarded, message, state, tags};
-use crate::filter::{self, Filter, Window};
+use super::{Fault, Series, fault::guarded, message, state, tags, window::CleanWindow};
+use crate::filter::{self, Filter};
 
 /// Predicts each of M received streams from N transmitted ones.
 ///
@@ -88,7 +88,7 @@ where
         if tx == 0 || filters.is_empty() {
             return Err(crate::Error::parameter("streams", "at least one tx and one filter", format!("{tx} and {}", filters.len())));
         }
-        let windows = (0..tx).map(|_| Window::new(taps)).collect::<crate::Result<Vec<_>>>()?;
+        let windows = (0..tx).map(|_| CleanWindow::new(taps)).collect::<crate::Result<Vec<_>>>()?;
         let x = vec![Complex32::new(0.0, 0.0); tx * taps];
         // A filter of another length panics by contract: find out now, not in the middle of a run.
         guarded(&format!("a filter given {tx} x {taps} numbers"), || {
@@ -98,7 +98,7 @@ where
         })?;
         let m = filters.len();
         let series = vec![Series::new(4096, 0); m];
-        let core = Core { filters, windows, x, unclean: 0, frozen: false, bypass: false, series, work: vec![Vec::new(); m] };
+        let core = Core { filters, windows, x, frozen: false, bypass: false, series, work: vec![Vec::new(); m] };
         Ok(Self {
             tx: (0..tx).map(|_| I::default()).collect(),
             rx: (0..m).map(|_| I::default()).collect(),
@@ -159,8 +159,7 @@ where
     async fn reset(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
         message::answer("reset", &p, |_| {
             self.core.filters.iter_mut().for_each(|f| f.reset());
-            self.core.windows.iter_mut().for_each(Window::clear);
-            self.core.unclean = 0;
+            self.core.windows.iter_mut().for_each(CleanWindow::clear);
             Ok(())
         })
     }
@@ -194,10 +193,8 @@ where
 /// The block without its ports.
 struct Core<F> {
     filters: Vec<F>,
-    windows: Vec<Window<f32>>,
+    windows: Vec<CleanWindow>,
     x: Vec<Complex32>,
-    // Samples to go until the windows hold no hole and no corrupt sample.
-    unclean: usize,
     frozen: bool,
     bypass: bool,
     series: Vec<Series>,
@@ -211,12 +208,12 @@ impl<F: Filter<f32>> Core<F> {
     }
 
     fn gap(&mut self) {
-        self.unclean = self.unclean.max(self.taps() - 1);
+        self.windows.iter_mut().for_each(CleanWindow::gap);
     }
 
     fn save(&self) -> crate::Result<Vec<u8>> {
         let filters = self.filters.iter().map(|f| f.save()).collect::<crate::Result<Vec<_>>>()?;
-        filter::state::encode("mimo", &(filters, &self.windows, self.unclean as u64))
+        filter::state::encode("mimo", &(filters, &self.windows))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> crate::Result<()> {
@@ -228,31 +225,24 @@ impl<F: Filter<f32>> Core<F> {
     }
 
     fn take(&mut self, bytes: &[u8]) -> crate::Result<()> {
-        let (filters, windows, unclean): (Vec<Vec<u8>>, Vec<Window<f32>>, u64) = filter::state::decode("mimo", bytes)?;
+        let (filters, windows): (Vec<Vec<u8>>, Vec<CleanWindow>) = filter::state::decode("mimo", bytes)?;
         filter::state::same_shape("received streams", filters.len(), self.filters.len())?;
         filter::state::same_shape("transmitted streams", windows.len(), self.windows.len())?;
-        for window in &windows {
-            filter::state::same_shape("taps", window.taps(), self.taps())?;
-        }
+        self.windows.iter().zip(&windows).try_for_each(|(window, saved)| window.fits(saved))?;
         self.filters.iter_mut().zip(&filters).try_for_each(|(f, saved)| f.restore(saved))?;
         self.windows = windows;
-        self.unclean = (unclean as usize).min(self.taps());
         Ok(())
     }
 
     /// One sample of every transmitted stream; predicts and learns one of every received stream.
     fn step(&mut self, tx: &[&[Complex32]], rx: &[&[Complex32]], i: usize) {
         let taps = self.taps();
+        let mut learn = !self.frozen;
         for ((window, tx), x) in self.windows.iter_mut().zip(tx).zip(self.x.chunks_exact_mut(taps)) {
-            let u = tx[i];
-            let finite = u.re.is_finite() && u.im.is_finite();
-            if !finite {
-                self.unclean = taps;
-            }
-            x.copy_from_slice(window.push(if finite { u } else { Complex32::new(0.0, 0.0) }));
+            let (window, clean) = window.push(tx[i]);
+            x.copy_from_slice(window);
+            learn &= clean;
         }
-        let learn = !self.frozen && self.unclean == 0;
-        self.unclean = self.unclean.saturating_sub(1);
         for ((filter, rx), out) in self.filters.iter_mut().zip(rx).zip(&mut self.work) {
             out.push(if learn { filter.adapt(&self.x, rx[i]) } else { filter.predict(&self.x) });
         }
