@@ -13,25 +13,45 @@
 /// loaded machine a hand-over can cost a time slice. With its default of 4096 samples a flowgraph was seen to spend 90 % of its time there.
 const BUFFER: usize = 1 << 16;
 
+mod align;
+mod amplifier;
+mod clip;
 mod count;
 mod detect;
+mod fading;
+mod fading_mimo;
 mod fault;
+mod impair;
+mod iq_sink;
+mod iq_source;
 mod latency;
 mod message;
 mod meter;
+mod ofdm_tx;
 mod series;
+mod staged;
 pub(crate) mod state;
 mod tags;
 mod track;
 mod track_mimo;
 mod window;
 
+pub use align::Align;
+pub use amplifier::Amplifier;
+pub use clip::Clip;
 pub use count::Count;
 pub use detect::{Classifier, Detect, Soft};
+pub use fading::Fading;
+pub use fading_mimo::FadingMimo;
 pub use fault::Fault;
+pub use impair::Impair;
+pub use iq_sink::IqSink;
+pub use iq_source::IqSource;
 pub use latency::Latency;
 pub use meter::Meter;
+pub use ofdm_tx::OfdmTx;
 pub use series::{Row, Series};
+pub use staged::Staged;
 pub use tags::{GAP, gap, gap_length};
 pub use track::{Probe, Report, Snapshot, Track};
 pub use track_mimo::TrackMimo;
