@@ -16,13 +16,13 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Carriers of the grid, a multiple of 4 from 16 to 65536.
+    /// Carriers of the grid, a multiple of 4 from 32 to 65536.
     pub fft: usize,
-    /// Carriers in use, pilots included: an even number, half of them on each side of the empty DC carrier.
+    /// Carriers in use, pilots included: an even number of at least 16, half of them on each side of the empty DC carrier.
     pub active: usize,
     /// Which of the active carriers are pilots, counted from DC, such as `[-21, -7, 7, 21]`.
     pub pilots: Vec<i32>,
-    /// Length of the cyclic prefix, in samples.
+    /// Length of the cyclic prefix, in samples; at most half of `fft`.
     pub cyclic_prefix: usize,
     /// Constellation of the data carriers.
     pub modulation: Modulation,
@@ -113,15 +113,15 @@ impl Config {
         };
         let half = (self.active / 2) as i64;
         check(
-            (16..=65536).contains(&self.fft) && self.fft.is_multiple_of(4),
+            (32..=65536).contains(&self.fft) && self.fft.is_multiple_of(4),
             "fft",
-            "a multiple of 4 from 16 to 65536".into(),
+            "a multiple of 4 from 32 to 65536".into(),
             self.fft.to_string(),
         )?;
         check(
-            self.active.is_multiple_of(2) && (8..=self.fft - 2).contains(&self.active),
+            self.active.is_multiple_of(2) && (16..=self.fft - 2).contains(&self.active),
             "active",
-            format!("an even number from 8 to {} (fft - 2)", self.fft - 2),
+            format!("an even number from 16 to {} (fft - 2)", self.fft - 2),
             self.active.to_string(),
         )?;
         for (i, &k) in self.pilots.iter().enumerate() {
@@ -129,7 +129,12 @@ impl Config {
             check(k != 0 && i64::from(k).abs() <= half && !self.pilots[..i].contains(&k), "pilots", expected, k.to_string())?;
         }
         check(self.pilots.len() < self.active, "pilots", format!("fewer than active ({})", self.active), self.pilots.len().to_string())?;
-        check(self.cyclic_prefix <= self.fft, "cyclic_prefix", format!("at most fft ({})", self.fft), self.cyclic_prefix.to_string())?;
+        check(
+            self.cyclic_prefix <= self.fft / 2,
+            "cyclic_prefix",
+            format!("at most {} (fft / 2)", self.fft / 2),
+            self.cyclic_prefix.to_string(),
+        )?;
         check((1..=64).contains(&self.oversampling), "oversampling", "from 1 to 64".into(), self.oversampling.to_string())?;
         check(
             self.window <= self.cyclic_prefix,
@@ -192,9 +197,14 @@ impl Config {
         (self.fft + self.cyclic_prefix) * self.oversampling
     }
 
+    /// Samples of the prefix of the long training: a double one, but at most half a symbol, lest the training seem to start earlier.
+    pub(crate) fn guard(&self) -> usize {
+        (2 * self.cyclic_prefix).min(self.fft / 2)
+    }
+
     /// Output samples of the preamble: short training of 2.5 symbols, a double prefix, and two long training symbols.
     pub fn preamble_samples(&self) -> usize {
-        (self.fft * 2 + self.fft / 2 + 2 * self.cyclic_prefix + 2 * self.fft) * self.oversampling
+        (self.fft * 4 + self.fft / 2 + self.guard()) * self.oversampling
     }
 
     /// Output samples of one frame without the gap after it.

@@ -11,6 +11,8 @@ pub(crate) struct Layout {
     pub(crate) size: usize,
     /// Output samples of the prefix.
     pub(crate) prefix: usize,
+    /// Output samples of the prefix of the long training.
+    pub(crate) guard: usize,
     /// Output samples of the edge that neighbours share.
     pub(crate) window: usize,
     /// FFT bins of the data carriers, lowest frequency first.
@@ -37,6 +39,7 @@ impl Layout {
         let mut layout = Self {
             size,
             prefix: config.cyclic_prefix * config.oversampling,
+            guard: config.guard() * config.oversampling,
             window: config.window * config.oversampling,
             data,
             pilots,

@@ -5,23 +5,30 @@
 //! | part | length | what it is for |
 //! |---|---|---|
 //! | short training | 5N/2 | repeats every N/4: detection, coarse carrier offset (± two carriers) |
-//! | long training | 2P + 2N | one symbol twice: timing, fine carrier offset, channel estimate, noise level |
+//! | long training | min(2P, N/2) + 2N | one symbol twice: timing, fine carrier offset, channel estimate, noise level |
 //! | data | (P + N) each | data carriers and pilots; neighbours share an edge of `window` samples |
 //! | gap | any | silence |
 //!
-//! The signal has rms 1 before clipping. What a [`Transmitter`] writes is the same to the bit on every machine: its functions come from the `libm`
+//! The signal has rms 1 before clipping and windowing. What a [`Transmitter`] writes is the same to the bit on every machine: its functions come from the `libm`
 //! crate, its transforms are scalar, and nothing is fused.
 
 mod clip;
 mod config;
 mod constellation;
+mod demodulator;
+mod detector;
+mod equalizer;
 mod fourier;
 mod layout;
 mod modulator;
+mod receiver;
+mod synchronizer;
 mod transmitter;
 
 pub use clip::{bussgang, clip};
 pub use config::{Clip, Config};
 pub use constellation::{Constellation, Modulation};
+pub use demodulator::Demodulator;
 pub use modulator::{Modulator, Overlap};
+pub use receiver::{Packet, Receiver};
 pub use transmitter::{RandomBits, Source, Transmitter};

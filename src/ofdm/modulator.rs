@@ -71,9 +71,8 @@ impl Modulator {
 
     /// Appends the long training: a double prefix and two equal symbols.
     pub fn long_training(&self, out: &mut Vec<Complex32>) {
-        let Layout { size, prefix, window, .. } = self.layout;
-        let skip = (size - 2 * prefix % size) % size;
-        out.extend(self.layout.long.iter().cycle().skip(skip).take(2 * prefix + 2 * size + window));
+        let Layout { size, guard, window, .. } = self.layout;
+        out.extend(self.layout.long.iter().cycle().skip(size - guard).take(guard + 2 * size + window));
     }
 }
 

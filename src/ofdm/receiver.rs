@@ -1,0 +1,288 @@
+//! Packets out of a stream of samples.
+
+use num_complex::Complex32;
+
+use super::{
+    Config, Constellation, Demodulator, Modulator, RandomBits,
+    detector::{Detector, wide},
+    equalizer::Equalizer,
+    layout::Layout,
+    synchronizer::{Sync, Synchronizer, rotate},
+};
+use crate::{Result, metrics::Evm};
+
+/// One received frame.
+#[derive(Clone, Debug, Default)]
+pub struct Packet {
+    /// Index of the frame's first sample, by its strongest path, since the start of the stream.
+    pub start: i64,
+    /// Carrier offset in cycles a sample; times [`Config::output_rate`] it is in Hz.
+    pub offset: f64,
+    /// Signal-to-noise ratio on the carriers (a power ratio), from the difference of the two long training symbols.
+    pub snr: f64,
+    /// Rms of the long training as received.
+    pub rms: f64,
+    /// The channel on the active carriers, lowest frequency first, relative to `rms`.
+    pub channel: Vec<Complex32>,
+    /// Equalised points of the data carriers, symbol after symbol.
+    pub points: Vec<Complex32>,
+    /// Decided bits, one to a byte.
+    pub bits: Vec<u8>,
+    /// Error vector magnitude against the decided points.
+    pub evm: Evm,
+    /// Common phase of the pilots in each symbol, in radians.
+    pub phases: Vec<f64>,
+}
+
+/// Receives frames from a stream that is pushed in pieces of any size; what it finds does not depend on the pieces.
+///
+/// Samples that are not finite count as zero. Memory is bounded, whatever is pushed.
+///
+/// ```
+/// use kaflow::{Complex32, ofdm::{Config, RandomBits, Receiver, Source, Transmitter}};
+/// let config = Config::preset("wifi")?;
+/// let mut sent = vec![0; config.payload_bits()];
+/// RandomBits::new(7).fill(&mut sent);
+/// let mut samples = vec![Complex32::ZERO; 1500];
+/// Transmitter::new(config.clone(), Source::Repeat(sent.clone()))?.fill(&mut samples[100..]);
+/// let packets = Receiver::new(config)?.receive(&samples);
+/// assert_eq!(packets.len(), 1);
+/// assert_eq!((packets[0].start, &packets[0].bits), (100, &sent));
+/// # Ok::<_, kaflow::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    config: Config,
+    size: usize,
+    prefix: usize,
+    guard: usize,
+    detector: Detector,
+    synchronizer: Synchronizer,
+    demodulator: Demodulator,
+    equalizer: Equalizer,
+    constellation: Constellation,
+    state: State,
+    /// The newest samples; the first has the index `base`.
+    buffer: Vec<Complex32>,
+    base: i64,
+    carriers: Vec<Complex32>,
+    training: Vec<Complex32>,
+    packet: Packet,
+    rejected: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Looks for a short training, next at this index.
+    Search(i64),
+    /// Saw one end about here and waits for its long training.
+    Candidate(i64),
+    /// Inside a frame: origin of the carrier offset's phase, transform of the next symbol, its number.
+    Data { origin: i64, next: i64, symbol: usize, offset: f64, scale: f64 },
+}
+
+impl Receiver {
+    /// A receiver at the start of a stream.
+    pub fn new(config: Config) -> Result<Self> {
+        let data_gain = data_gain(&config)?;
+        let layout = Layout::new(&config);
+        let mut demodulator = Demodulator::of(&layout);
+        let mut training = vec![Complex32::default(); config.active];
+        demodulator.carriers(&layout.long, &mut training);
+        let detector = Detector::new(layout.size);
+        let mut receiver = Self {
+            size: layout.size,
+            prefix: layout.prefix,
+            guard: layout.guard,
+            synchronizer: Synchronizer::new(&layout),
+            equalizer: Equalizer::new(&layout, training.clone(), data_gain),
+            constellation: Constellation::new(config.modulation),
+            state: State::Search(0),
+            buffer: Vec::new(),
+            base: 0,
+            carriers: training.clone(),
+            training,
+            packet: Packet::default(),
+            rejected: 0,
+            config,
+            detector,
+            demodulator,
+        };
+        receiver.reset();
+        Ok(receiver)
+    }
+
+    /// The waveform.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Back to the start of a stream.
+    pub fn reset(&mut self) {
+        // Silence before the first sample, so that a frame may start with it.
+        let reach = self.history();
+        self.buffer.clear();
+        self.buffer.resize(reach, Complex32::default());
+        self.base = -(reach as i64);
+        self.state = State::Search(0);
+        self.detector.reset();
+        self.rejected = 0;
+    }
+
+    /// How often something looked like a short training and no long training followed.
+    pub fn rejected(&self) -> u64 {
+        self.rejected
+    }
+
+    /// Takes in samples and calls `deliver` with each frame that they complete.
+    pub fn push(&mut self, samples: &[Complex32], mut deliver: impl FnMut(&Packet)) {
+        for piece in samples.chunks(16 * self.size) {
+            self.buffer.extend(piece.iter().map(|z| if z.re.is_finite() && z.im.is_finite() { *z } else { Complex32::default() }));
+            while self.step(&mut deliver) {}
+            self.forget();
+        }
+    }
+
+    /// [`push`](Self::push), with copies of the frames.
+    pub fn receive(&mut self, samples: &[Complex32]) -> Vec<Packet> {
+        let mut packets = Vec::new();
+        self.push(samples, |packet| packets.push(packet.clone()));
+        packets
+    }
+
+    /// Samples that are kept before the current place: detection looks back, and so may the transform of the first training symbol.
+    fn history(&self) -> usize {
+        self.detector.reach() + 2 * self.size
+    }
+
+    /// One step of the machine; false when it needs more samples.
+    fn step(&mut self, deliver: &mut impl FnMut(&Packet)) -> bool {
+        let end = self.base + self.buffer.len() as i64;
+        match self.state {
+            State::Search(from) => match self.detector.find(&self.buffer, (from - self.base) as usize) {
+                Some(at) => self.state = State::Candidate(self.base + at as i64),
+                None => {
+                    self.state = State::Search(end.max(from));
+                    return false;
+                }
+            },
+            State::Candidate(at) => {
+                // The threshold is crossed between 0.3 and 1.25 symbols into the short training: the long training starts in the block's
+                // first one and a half symbols, and the window of the offset lies within the short training.
+                let origin = at + (self.size * 3 / 4 + self.guard) as i64;
+                if origin + self.synchronizer.block_samples() as i64 > end {
+                    return false;
+                }
+                let coarse = self.detector.offset(&self.buffer, (at - self.base) as usize + self.size);
+                let block = (origin - self.base) as usize;
+                match self.synchronizer.find(&self.buffer[block..block + self.synchronizer.block_samples()], coarse) {
+                    Some(sync) => self.begin(origin, sync),
+                    None => {
+                        self.rejected += 1;
+                        self.detector.reset();
+                        self.state = State::Search(at + (self.size / 8) as i64);
+                    }
+                }
+            }
+            State::Data { origin, next, symbol, offset, scale } => {
+                if next + self.size as i64 > end {
+                    return false;
+                }
+                self.transform(origin, next, offset, scale);
+                self.demap(symbol);
+                let next = next + (self.size + self.prefix) as i64;
+                self.state = if symbol + 1 < self.config.symbols {
+                    State::Data { origin, next, symbol: symbol + 1, offset, scale }
+                } else {
+                    deliver(&self.packet);
+                    self.detector.reset();
+                    State::Search(next - self.prefix as i64)
+                };
+            }
+        }
+        true
+    }
+
+    /// A frame has begun: estimates the channel.
+    fn begin(&mut self, origin: i64, sync: Sync) {
+        let first = origin + sync.timing as i64;
+        let scale = 1.0 / sync.rms;
+        self.transform(origin, first, sync.offset, scale);
+        self.training.copy_from_slice(&self.carriers);
+        self.transform(origin, first + self.size as i64, sync.offset, scale);
+        let packet = &mut self.packet;
+        packet.snr = self.equalizer.train(&self.training, &self.carriers);
+        packet.start = origin + sync.strongest as i64 - (self.size * 5 / 2 + self.guard) as i64;
+        packet.offset = sync.offset;
+        packet.rms = sync.rms;
+        packet.channel.clear();
+        packet.channel.extend_from_slice(self.equalizer.channel());
+        packet.points.clear();
+        packet.bits.clear();
+        packet.phases.clear();
+        packet.evm = Evm::default();
+        let next = first + (2 * self.size + self.prefix) as i64;
+        self.state = State::Data { origin, next, symbol: 0, offset: sync.offset, scale };
+    }
+
+    /// The active carriers of the symbol whose transform starts at `at`, without the carrier offset.
+    fn transform(&mut self, origin: i64, at: i64, offset: f64, scale: f64) {
+        let start = (at - self.base) as usize;
+        let turns = offset * (at - origin) as f64;
+        rotate(&self.buffer[start..start + self.size], offset, turns, scale, self.demodulator.body());
+        self.demodulator.transform(&mut self.carriers);
+    }
+
+    fn demap(&mut self, symbol: usize) {
+        let packet = &mut self.packet;
+        packet.phases.push(self.equalizer.equalize(symbol, &mut self.carriers));
+        for &slot in self.demodulator.data_slots() {
+            let z = self.carriers[slot];
+            let decided = self.constellation.demap(z, &mut packet.bits);
+            packet.evm.push(z, decided);
+            packet.points.push(z);
+        }
+    }
+
+    /// Drops samples that nothing looks at any more, a good many at a time.
+    fn forget(&mut self) {
+        let place = match self.state {
+            State::Search(at) | State::Candidate(at) => at,
+            State::Data { next, .. } => next,
+        };
+        let unused = (place - self.base) as usize - self.history();
+        if unused >= 16 * self.size {
+            self.buffer.drain(..unused);
+            self.base += unused as i64;
+        }
+    }
+}
+
+/// Gain of the data symbols, known to the receiver because it knows the clipping: measured on seeded random symbols, which is right for every
+/// constellation, filter and number of iterations (for many carriers it is [`bussgang`](super::bussgang)'s).
+fn data_gain(config: &Config) -> Result<f64> {
+    let mut modulator = Modulator::new(config)?;
+    if config.clip.is_none() {
+        return Ok(1.0);
+    }
+    let mut demodulator = Demodulator::new(config)?;
+    let (constellation, mut random) = (Constellation::new(config.modulation), RandomBits::new(0));
+    let mut bits = vec![0; config.symbol_bits()];
+    let mut sent = vec![Complex32::default(); config.data_carriers()];
+    let mut carriers = vec![Complex32::default(); config.active];
+    let mut samples = Vec::new();
+    let (mut cross, mut power) = (0.0, 0.0);
+    for index in 0..(16384 / config.active).max(4) {
+        random.fill(&mut bits);
+        constellation.map(&bits, &mut sent);
+        samples.clear();
+        modulator.symbol(index, &sent, &mut samples);
+        let prefix = config.cyclic_prefix * config.oversampling;
+        demodulator.carriers(&samples[prefix..][..config.fft * config.oversampling], &mut carriers);
+        for (&slot, &z) in demodulator.data_slots().iter().zip(&sent) {
+            cross += (wide(carriers[slot]) * wide(z).conj()).re;
+            power += wide(z).norm_sqr();
+        }
+    }
+    Ok(cross / power)
+}
