@@ -1,6 +1,12 @@
 //! Two streams brought into step.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use futuresdr::runtime::{buffer::Tags, dev::prelude::*};
 
@@ -68,8 +74,11 @@ where
     correction: Option<Correction>,
     sent: Side,
     received: Side,
-    /// Samples left out since the last pair that was put out.
+    lead: (u64, u64),
+    skip: u64,
+    /// Samples left out since the last pair that was put out, and altogether.
     missing: u64,
+    lost: Arc<AtomicU64>,
     fault: Fault,
 }
 
@@ -133,6 +142,13 @@ impl Side {
         self.line.iter().map(|(z, _)| *z).collect()
     }
 
+    /// Drops the tags of all samples that are gone.
+    fn forget(&mut self) {
+        while self.tags.front().is_some_and(|(at, _)| *at < self.gone) {
+            self.tags.pop_front();
+        }
+    }
+
     /// Puts the tags of all samples that are gone on the output.
     fn tag(&mut self, index: usize, output: &mut Tags<'_>) {
         while self.tags.front().is_some_and(|(at, _)| *at < self.gone) {
@@ -145,7 +161,8 @@ impl Side {
 
 /// The correction of `rx`, once the alignment is known.
 struct Correction {
-    corrector: Corrector,
+    /// None where only whole samples are shifted.
+    corrector: Option<Corrector>,
     /// Samples at the start that have no partner.
     skip_tx: u64,
     skip_rx: u64,
@@ -158,10 +175,9 @@ struct Correction {
 }
 
 impl Correction {
-    fn new(alignment: &Alignment) -> Self {
-        let (skip_tx, skip_rx) = alignment.skip();
+    fn new((skip_tx, skip_rx): (u64, u64), corrector: Option<Corrector>) -> Self {
         Self {
-            corrector: alignment.corrector(),
+            corrector,
             skip_tx,
             skip_rx,
             inside: VecDeque::new(),
@@ -178,10 +194,16 @@ impl Correction {
         self.scratch.clear();
         self.scratch.extend(line.iter().take(n).map(|(z, _)| *z));
         self.inside.extend(line.drain(..n).map(|(_, real)| real));
-        self.corrector.push(&self.scratch, &mut self.out);
-        if ended && line.is_empty() && !self.ended {
-            self.corrector.finish(&mut self.out);
-            self.ended = true;
+        match &mut self.corrector {
+            Some(corrector) => corrector.push(&self.scratch, &mut self.out),
+            None => self.out.append(&mut self.scratch),
+        }
+        if ended
+            && line.is_empty()
+            && !std::mem::replace(&mut self.ended, true)
+            && let Some(corrector) = &mut self.corrector
+        {
+            corrector.finish(&mut self.out);
         }
         for z in self.out.drain(..) {
             let real = self.inside.pop_front().unwrap_or(false);
@@ -193,18 +215,32 @@ impl Correction {
 impl Align {
     /// Finds the alignment itself, within `options`.
     pub fn new(options: Options) -> Self {
-        Self::with_buffers(options, None)
+        Self::with_buffers(options)
     }
 
     /// Applies an alignment that is known.
     pub fn known(alignment: Alignment) -> Self {
-        Self::with_buffers(Options::default(), Some(alignment))
+        Self { alignment: Some(alignment), ..Self::with_correction(Options::default(), Some(correction(&alignment))) }
+    }
+
+    /// Shifts by whole samples, positive when `rx` is late, and changes nothing else.
+    pub fn delay(samples: i64) -> Self {
+        let skip = (samples.min(0).unsigned_abs(), samples.max(0).unsigned_abs());
+        Self::with_correction(Options::default(), Some(Correction::new(skip, None)))
     }
 }
 
+fn correction(alignment: &Alignment) -> Correction {
+    Correction::new(alignment.skip(), Some(alignment.corrector()))
+}
+
 impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>> Align<I, O> {
-    /// With a known alignment or the options to find it, and buffers of any kind.
-    pub fn with_buffers(options: Options, known: Option<Alignment>) -> Self {
+    /// Finds the alignment within `options`; buffers of any kind.
+    pub fn with_buffers(options: Options) -> Self {
+        Self::with_correction(options, None)
+    }
+
+    fn with_correction(options: Options, correction: Option<Correction>) -> Self {
         let (mut aligned_tx, mut aligned_rx) = (O::default(), O::default());
         aligned_tx.set_min_buffer_size_in_items(super::BUFFER);
         aligned_rx.set_min_buffer_size_in_items(super::BUFFER);
@@ -214,13 +250,38 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             aligned_tx,
             aligned_rx,
             options,
-            correction: known.as_ref().map(Correction::new),
-            alignment: known,
+            correction,
+            alignment: None,
+            lead: (0, 0),
+            skip: 0,
+            lost: Arc::default(),
             sent: Side::default(),
             received: Side::default(),
             missing: 0,
             fault: Fault::default(),
         }
+    }
+
+    /// Lets one stream run ahead: drops `tx` and `rx` samples at the start, beyond what the alignment drops. A filter whose taps reach `n` samples ahead needs
+    /// its input `n` samples early.
+    pub fn lead(mut self, tx: u64, rx: u64) -> Self {
+        self.lead = (tx, rx);
+        if let Some(correction) = &mut self.correction {
+            correction.skip_tx += tx;
+            correction.skip_rx += rx;
+        }
+        self
+    }
+
+    /// Leaves out the first `pairs` of what would come out: to go on where an earlier run stopped.
+    pub fn skip(mut self, pairs: u64) -> Self {
+        self.skip = pairs;
+        self
+    }
+
+    /// Counts the samples that were left out because they or their partners were missing, while the block runs.
+    pub fn lost(&self) -> Arc<AtomicU64> {
+        self.lost.clone()
     }
 
     /// What was found or told.
@@ -240,7 +301,10 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             return Ok(None);
         }
         let a = align(&self.sent.samples(), &self.received.samples(), self.options)?;
-        self.correction = Some(Correction::new(&a));
+        let mut correction = correction(&a);
+        correction.skip_tx += self.lead.0;
+        correction.skip_rx += self.lead.1;
+        self.correction = Some(correction);
         self.alignment = Some(a);
         Ok(Some(message::map([
             ("delay", Pmt::F64(a.delay)),
@@ -272,6 +336,14 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             self.received.gone += 1;
             if !(x_real && y_real) {
                 self.missing += 1;
+                self.lost.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            if self.skip > 0 {
+                // Tags and gaps of what is left out were seen to by the earlier run.
+                (self.skip, self.missing) = (self.skip - 1, 0);
+                self.sent.forget();
+                self.received.forget();
                 continue;
             }
             (tx[n], rx[n]) = (x, y);

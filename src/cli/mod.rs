@@ -5,6 +5,7 @@ mod output;
 mod parameters;
 mod progress;
 mod table;
+mod track;
 
 use std::process::ExitCode;
 
@@ -15,18 +16,23 @@ use clap::{Parser, Subcommand};
 #[command(name = "kaflow", version)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
 enum Command {
+    Track(Box<track::Args>),
     Fit(fit::Args),
 }
 
 /// Parses the command line and runs it: 0 when it worked, 2 when the input is at fault.
 pub fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Fit(args) => fit::run(args),
+    // Without a command: what `kaflow track` does without arguments.
+    let command = Cli::parse().command.or_else(|| Cli::parse_from(["kaflow", "track"]).command);
+    let result = match command {
+        Some(Command::Fit(args)) => fit::run(args),
+        Some(Command::Track(args)) => track::run(*args),
+        None => Ok(()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
