@@ -4,6 +4,7 @@ mod fit;
 mod output;
 mod parameters;
 mod progress;
+mod simulate;
 mod table;
 mod track;
 
@@ -23,16 +24,16 @@ struct Cli {
 enum Command {
     Track(Box<track::Args>),
     Fit(fit::Args),
+    Simulate(Box<simulate::Args>),
 }
 
 /// Parses the command line and runs it: 0 when it worked, 2 when the input is at fault.
 pub fn main() -> ExitCode {
     // Without a command: what `kaflow track` does without arguments.
-    let command = Cli::parse().command.or_else(|| Cli::parse_from(["kaflow", "track"]).command);
-    let result = match command {
-        Some(Command::Fit(args)) => fit::run(args),
-        Some(Command::Track(args)) => track::run(*args),
-        None => Ok(()),
+    let result = match Cli::parse().command.unwrap_or_else(|| Command::Track(Box::new(track::Args::bare()))) {
+        Command::Track(args) => track::run(*args),
+        Command::Fit(args) => fit::run(args),
+        Command::Simulate(args) => simulate::run(*args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -9,6 +9,8 @@ mod report;
 
 use std::{net::SocketAddr, path::PathBuf, time::Instant};
 
+use clap::Parser as _;
+
 use super::{output, parameters::Parameters};
 use crate::{Error, Result, iq};
 use input::{Align, Input};
@@ -93,6 +95,19 @@ pub(crate) struct Args {
     force: bool,
     #[command(flatten)]
     parameters: Parameters,
+}
+
+#[derive(clap::Parser)]
+struct Bare {
+    #[command(flatten)]
+    args: Args,
+}
+
+impl Args {
+    /// What they are when nothing is given.
+    pub(crate) fn bare() -> Self {
+        Bare::parse_from(["kaflow"]).args
+    }
 }
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
