@@ -10,6 +10,7 @@ mod progress;
 mod reproduce;
 mod simulate;
 mod table;
+mod track;
 
 use std::process::ExitCode;
 
@@ -20,11 +21,12 @@ use clap::{Parser, Subcommand};
 #[command(name = "kaflow", version)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
 enum Command {
+    Track(Box<track::Args>),
     Fit(fit::Args),
     Inspect(inspect::Args),
     Reproduce(reproduce::Args),
@@ -33,7 +35,9 @@ enum Command {
 
 /// Parses the command line and runs it: 0 when it worked, 2 when the input is at fault.
 pub fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    // Without a command: what `kaflow track` does without arguments.
+    let result = match Cli::parse().command.unwrap_or_else(|| Command::Track(Box::new(track::Args::bare()))) {
+        Command::Track(args) => track::run(*args),
         Command::Fit(args) => fit::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Reproduce(args) => reproduce::run(args),
