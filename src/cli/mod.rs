@@ -1,5 +1,6 @@
 //! The `kaflow` command: one file for each subcommand, each with its clap arguments and a `run`.
 
+mod bench;
 mod fit;
 mod inspect;
 mod interrupt;
@@ -27,6 +28,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Track(Box<track::Args>),
+    Bench(bench::Args),
     Fit(fit::Args),
     Inspect(inspect::Args),
     Reproduce(reproduce::Args),
@@ -38,6 +40,7 @@ pub fn main() -> ExitCode {
     // Without a command: what `kaflow track` does without arguments.
     let result = match Cli::parse().command.unwrap_or_else(|| Command::Track(Box::new(track::Args::bare()))) {
         Command::Track(args) => track::run(*args),
+        Command::Bench(args) => bench::run(args),
         Command::Fit(args) => fit::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Reproduce(args) => reproduce::run(args),
