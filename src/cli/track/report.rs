@@ -22,7 +22,7 @@ pub(super) fn check_folder(folder: &Path, force: bool) -> Result<()> {
     let taken = FILES.iter().map(|name| folder.join(name)).chain(pictures).find(|path| path.exists());
     match taken {
         Some(path) if !force => Err(Error::file(path, "output", "exists already; name another folder or add --force")),
-        _ => std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e)),
+        _ => Ok(()),
     }
 }
 
