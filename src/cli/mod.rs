@@ -1,9 +1,13 @@
 //! The `kaflow` command: one file for each subcommand, each with its clap arguments and a `run`.
 
 mod fit;
+mod inspect;
+mod interrupt;
 mod output;
+mod parallel;
 mod parameters;
 mod progress;
+mod reproduce;
 mod simulate;
 mod table;
 mod track;
@@ -24,6 +28,8 @@ struct Cli {
 enum Command {
     Track(Box<track::Args>),
     Fit(fit::Args),
+    Inspect(inspect::Args),
+    Reproduce(reproduce::Args),
     Simulate(Box<simulate::Args>),
 }
 
@@ -33,6 +39,8 @@ pub fn main() -> ExitCode {
     let result = match Cli::parse().command.unwrap_or_else(|| Command::Track(Box::new(track::Args::bare()))) {
         Command::Track(args) => track::run(*args),
         Command::Fit(args) => fit::run(args),
+        Command::Inspect(args) => inspect::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(*args),
     };
     match result {
