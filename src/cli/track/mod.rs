@@ -128,6 +128,9 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let mut input = Input::open(&args)?;
     let survey = input.survey(&args)?;
     let filters = filters::settle(&choices, &args, &survey)?;
+    if let Some(out) = &args.out {
+        std::fs::create_dir_all(out).map_err(|e| Error::io(out, e))?;
+    }
     let started = Instant::now();
     let outcome = graph::run(&args, input, &survey, filters)?;
     report::write(&args, &survey, &outcome, started.elapsed())
