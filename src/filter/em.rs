@@ -10,6 +10,8 @@
 //!
 //! [`Features`] carries kernels there: with `φ(c)ᴴφ(x) ≈ k(c, x)` a kernel filter is this model on `φ(x)`.
 
+mod features;
+
 use std::cell::Cell;
 
 use num_complex::Complex64;
@@ -17,8 +19,8 @@ use num_traits::Zero;
 
 use super::covariance::{Covariance, Vector};
 use super::finite;
-use crate::kernel::Kernel;
 use crate::{Error, Result};
+pub use features::Features;
 
 /// The state-space model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -256,36 +258,33 @@ impl<'a> Smoother<'a> {
         let (n, d) = (self.targets.len(), self.d);
         let forward = self.forward(model, learn_lambda);
         let Model { lambda, process_noise, noise } = model;
-        let mut r = vec![Complex64::zero(); d];
-        let mut information = Hermitian::new(d);
+        let mut back = Backward { r: vec![Complex64::zero(); d], information: Hermitian::new(d) };
         let (mut diffusion, mut residue, mut observed) = (0.0, 0.0, 0.0);
         let mut moments = Moments::default();
         for k in (0..n).rev() {
             let (x, gain) = (&self.rows[k * d..][..d], &forward.gain[k * d..][..d]);
             if k + 1 < n {
-                let power: f64 = r.iter().map(Complex64::norm_sqr).sum();
-                diffusion += process_noise * process_noise * (power - information.trace()) + d as f64 * process_noise;
+                let power: f64 = back.r.iter().map(Complex64::norm_sqr).sum();
+                diffusion += process_noise * process_noise * (power - back.information.trace()) + d as f64 * process_noise;
             }
-            let before = (learn_lambda && k + 1 < n).then(|| (r.clone(), information.clone()));
-            let back: Complex64 = gain.iter().zip(&r).map(|(g, r)| g.conj() * r).sum();
+            let after = (learn_lambda && k + 1 < n).then(|| back.clone());
             if self.usable[k] {
-                let u = forward.scaled_error[k] - back * lambda;
-                information.scale(lambda * lambda);
-                let g = information.times(gain);
+                let u = forward.scaled_error[k] - lambda * gain.iter().zip(&back.r).map(|(g, r)| g.conj() * r).sum::<Complex64>();
+                back.information.scale(lambda * lambda);
+                let g = back.information.times(gain);
                 let precision = forward.precision[k] + gain.iter().zip(&g).map(|(k, g)| (k.conj() * g).re).sum::<f64>();
                 residue += noise * noise * (u.norm_sqr() - precision) + noise;
                 observed += 1.0;
-                for (r, x) in r.iter_mut().zip(x) {
+                for (r, x) in back.r.iter_mut().zip(x) {
                     *r = x.conj() * u + *r * lambda;
                 }
-                information.observe(x, &g, precision);
+                back.information.observe(x, &g, precision);
             } else {
-                r.iter_mut().for_each(|r| *r *= lambda);
-                information.scale(lambda * lambda);
+                back.r.iter_mut().for_each(|r| *r *= lambda);
+                back.information.scale(lambda * lambda);
             }
-            if let Some((r_after, information_after)) = before {
-                let (mean, covariance) = &forward.states[k];
-                moments.add(model, mean, covariance, (&r_after, &information_after), (&r, &information), gain, forward.precision[k]);
+            if let Some(after) = after {
+                moments.add(model, &forward.states[k], &after, &back, gain, forward.precision[k]);
             }
         }
         let transitions = (n - 1) as f64;
@@ -309,38 +308,45 @@ struct Moments {
 }
 
 impl Moments {
-    #[allow(clippy::too_many_arguments, reason = "one step of a recursion, called in one place")]
+    /// Takes in one step, given the filter's state before its observation and the smoother's after and before it.
     fn add(
         &mut self,
         model: Model,
-        mean: &[Complex64],
-        covariance: &Covariance,
-        after: (&[Complex64], &Hermitian),
-        now: (&[Complex64], &Hermitian),
+        state: &(Vec<Complex64>, Covariance),
+        after: &Backward,
+        now: &Backward,
         gain: &[Complex64],
         precision: f64,
     ) {
+        let (mean, covariance) = state;
         let d = mean.len();
         let p = |i: usize, j: usize| covariance.at(i, j);
         // E[w|y] = m + P r, cov[w|y] = P − P N P.
-        let smooth: Vec<Complex64> = (0..d).map(|i| mean[i] + (0..d).map(|j| p(i, j) * now.0[j]).sum::<Complex64>()).collect();
+        let smooth: Vec<Complex64> = (0..d).map(|i| mean[i] + (0..d).map(|j| p(i, j) * now.r[j]).sum::<Complex64>()).collect();
         let mut spread = 0.0;
         for i in 0..d {
-            let row: Vec<Complex64> = (0..d).map(|j| (0..d).map(|l| p(i, l) * now.1.at(l, j)).sum()).collect();
+            let row: Vec<Complex64> = (0..d).map(|j| (0..d).map(|l| p(i, l) * now.information.at(l, j)).sum()).collect();
             spread += p(i, i).re - (0..d).map(|j| (row[j] * p(j, i)).re).sum::<f64>();
         }
         self.power += smooth.iter().map(Complex64::norm_sqr).sum::<f64>() + spread.max(0.0);
         // cov[q, w|y] = −σ_d² N λ(P − K F Kᴴ).
-        let trace: f64 = (0..d).map(|i| (0..d).map(|j| (after.1.at(i, j) * p(j, i)).re).sum::<f64>()).sum();
+        let trace: f64 = (0..d).map(|i| (0..d).map(|j| (after.information.at(i, j) * p(j, i)).re).sum::<f64>()).sum();
         let seen: f64 = if precision > 0.0 {
-            let turned = after.1.times(gain);
+            let turned = after.information.times(gain);
             gain.iter().zip(&turned).map(|(k, t)| (k.conj() * t).re).sum::<f64>() / precision
         } else {
             0.0
         };
-        let mean_part: f64 = smooth.iter().zip(after.0).map(|(w, r)| (w.conj() * r).re).sum();
+        let mean_part: f64 = smooth.iter().zip(&after.r).map(|(w, r)| (w.conj() * r).re).sum();
         self.drift += model.process_noise * (mean_part - model.lambda * (trace - seen));
     }
+}
+
+/// What the observations after a step say about it: `r` and `N` of the smoother.
+#[derive(Clone)]
+struct Backward {
+    r: Vec<Complex64>,
+    information: Hermitian,
 }
 
 /// The smoother's information matrix.
@@ -391,70 +397,6 @@ impl Hermitian {
                 *re += xi.re * a + xi.im * b - (gi.re * xj.re - gi.im * xj.im);
                 *im += xi.re * b - xi.im * a - (gi.re * xj.im + gi.im * xj.re);
             }
-        }
-    }
-}
-
-/// A map `φ` with `φ(c)ᴴφ(x) ≈ k(c, x)`, exact on its centres, which it picks from data: each time the point that the others say least about (pivoted Cholesky;
-/// Fine, Scheinberg 2001).
-pub struct Features<K> {
-    kernel: K,
-    centres: Vec<Vec<Complex64>>,
-    /// Row `j` holds `φ(c_j)` up to its own component.
-    factor: Vec<Vec<Complex64>>,
-}
-
-impl<K: Kernel<f64>> Features<K> {
-    /// At most `most` features, fewer where they leave less than a thousandth of the largest `k(x, x)` unexplained. Points that are not finite are passed over.
-    pub fn pick(kernel: K, points: &[Vec<Complex64>], most: usize) -> Self {
-        let mut features = Self { kernel, centres: Vec::new(), factor: Vec::new() };
-        let points: Vec<&Vec<Complex64>> = points.iter().filter(|p| p.iter().all(|&z| finite(z))).collect();
-        let mut left: Vec<f64> = points.iter().map(|p| features.kernel.norm(p)).collect();
-        let mut images: Vec<Vec<Complex64>> = vec![Vec::new(); points.len()];
-        let largest = left.iter().copied().fold(0.0, f64::max);
-        while features.centres.len() < most {
-            let Some((pivot, &top)) = left.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)) else { break };
-            if !top.is_finite() || top <= 1e-3 * largest {
-                break;
-            }
-            let mut own = images[pivot].clone();
-            own.push(Complex64::new(top.sqrt(), 0.0));
-            features.centres.push(points[pivot].clone());
-            features.factor.push(own);
-            for ((point, image), left) in points.iter().zip(&mut images).zip(&mut left) {
-                let next = features.component(point, image);
-                *left = (*left - next.norm_sqr()).max(0.0);
-                image.push(next);
-            }
-            left[pivot] = 0.0;
-        }
-        features
-    }
-
-    /// The component of `φ(x)` that follows those in `image`.
-    fn component(&self, x: &[Complex64], image: &[Complex64]) -> Complex64 {
-        let j = image.len();
-        let own = &self.factor[j];
-        let known: Complex64 = own[..j].iter().zip(image).map(|(c, x)| c.conj() * x).sum();
-        (self.kernel.value(&self.centres[j], x) - known) / own[j].re
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.centres.len()
-    }
-
-    /// Whether there are none, as when all points were zero under the kernel.
-    pub fn is_empty(&self) -> bool {
-        self.centres.is_empty()
-    }
-
-    /// Appends `φ(x)` to `out`.
-    pub fn map(&self, x: &[Complex64], out: &mut Vec<Complex64>) {
-        let start = out.len();
-        for _ in 0..self.len() {
-            let next = self.component(x, &out[start..]);
-            out.push(next);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::cli::tune::search::{Plan, search};
 use crate::cli::tune::space::Space;
 use crate::cli::{interrupt, parallel, progress};
 use crate::filter::em::{Forgetting, estimate};
-use crate::filter::registry::{self, Recipe, Settings, Values};
+use crate::filter::registry::{self, Recipe, Settings, Value, Values};
 use crate::filter::{Filter, Kalman, Window};
 use crate::plot::{self, Axis, Bar, Figure, NmseCurve, Part, Taps};
 use crate::{Complex32, Complex64, Result};
@@ -67,8 +67,7 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
 
     let first = transmission(0)?;
     let n = first.rx.len();
-    let filters: Vec<(&'static Recipe, Option<f64>)> =
-        FILTERS.iter().filter_map(|(name, reference)| Some((registry::recipe(name).ok()?, *reference))).collect();
+    let filters = FILTERS.iter().map(|(name, reference)| Ok((registry::recipe(name)?, *reference))).collect::<Result<Vec<_>>>()?;
     let settings = tune(&filters, &first, size.seed)?;
     if interrupt::requested() {
         return Ok(());
@@ -130,26 +129,31 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         Some(streams) => vec![estimated(&streams.input, &streams.target, block)?],
         None => simulated(size.seed, block)?,
     };
-    let (what, taps_title) = match &recorded {
-        Some(_) => ("a recorded channel".to_owned(), "Estimated taps"),
-        None => (format!("a saturated fading channel, {done} simulations"), "Taps of a 4-channel MIMO system"),
+    let (what, title) = match &recorded {
+        Some(_) => ("a recorded channel".to_owned(), "One-step prediction error"),
+        None => {
+            (format!("a saturated fading channel, {done} simulations"), "One-step prediction error; the dips are the frames' preambles")
+        }
     };
     let samples = || Axis::new("sample", "");
     let bars: Vec<Bar> =
         lines.iter().map(|l| Bar { name: l.name.clone(), value: l.value, error: l.error, reference: l.reference }).collect();
-    let mut top = plot::nmse_over_time("One-step prediction error", samples(), &curves);
+    let mut top = plot::nmse_over_time(title, samples(), &curves);
     let mut averages = plot::bars("Average; rings: the paper's recording", Axis::new("NMSE", "dB"), &bars);
-    let mut bottom = plot::taps_over_time(taps_title, samples(), &channels, Part::Real);
+    let mut bottom = plot::taps_over_time("", samples(), &channels, Part::Real);
     top.panels.iter_mut().chain(&mut averages.panels).for_each(|p| p.span = 2);
     if let [only] = bottom.panels.as_mut_slice() {
         only.span = 2;
     }
     report.figure(&Figure::compose(format!("Tracking {what}"), 2, [top, averages, bottom]))?;
 
-    let tap_name = |c: &Taps, tap: usize| format!("{}_tap{tap}_re", c.name.replace(" → ", "_").replace(' ', ""));
+    let tap_name = |channel: usize, tap: usize| match channels.len() {
+        1 => format!("tap{tap}_re"),
+        _ => format!("tx{}_rx{}_tap{tap}_re", channel / 2 + 1, channel % 2 + 1),
+    };
     let header = std::iter::once("sample".to_owned())
         .chain(curves.iter().map(|c| format!("{}_nmse_db", c.name)))
-        .chain(channels.iter().flat_map(|c| (0..c.taps.len()).map(move |tap| tap_name(c, tap))))
+        .chain((0..channels.len()).flat_map(|c| (0..channels[c].taps.len()).map(move |tap| tap_name(c, tap))))
         .collect::<Vec<_>>();
     let row = |i: usize| {
         let taps = channels.iter().flat_map(|c| c.taps.iter().map(move |tap| tap.get(i).map_or(f64::NAN, |h| h.re)));
@@ -186,10 +190,15 @@ fn describe(settings: &Settings) -> String {
 fn tune(filters: &[(&'static Recipe, Option<f64>)], data: &Transmission, seed: u64) -> Result<Vec<Settings>> {
     let samples = TUNED_ON.min(data.rx.len());
     let data = Data::new(data.tx[..samples].to_vec(), data.rx[..samples].to_vec(), TAPS, BURN_IN.min(samples / 4))?;
-    let spaces = filters
-        .iter()
-        .map(|(recipe, _)| Space::new(recipe, &Values::new(), Some(BUDGET).filter(|_| recipe.name != "qklms"), &data))
-        .collect::<Result<Vec<_>>>()?;
+    let space = |(recipe, _): &(&'static Recipe, Option<f64>)| {
+        let mut given = Values::new();
+        if recipe.name == "mp-rls" {
+            // On so few samples a search would take higher orders, which diverge later.
+            given.insert("order".into(), Value::Number(3.0));
+        }
+        Space::new(recipe, &given, Some(BUDGET).filter(|_| recipe.name != "qklms"), &data)
+    };
+    let spaces = filters.iter().map(space).collect::<Result<Vec<_>>>()?;
     let found = search(&spaces, &data, Plan { candidates: CANDIDATES, seed })?;
     Ok(found.iter().map(|found| found.best().settings.clone()).collect())
 }
@@ -206,7 +215,7 @@ fn simulated(seed: u64, every: usize) -> Result<Vec<Taps>> {
     let taps = TestBed::run(&scenario)?.taps;
     let times: Vec<f64> = (0..taps.len() / frame).map(|i| (i * every) as f64).collect();
     let channel = |rx: usize, tx: usize| Taps {
-        name: format!("tx {} → rx {}", tx + 1, rx + 1),
+        name: format!("MIMO, tx {} → rx {}", tx + 1, rx + 1),
         times: times.clone(),
         taps: (0..paths)
             .map(|path| {
@@ -227,7 +236,7 @@ fn estimated(tx: &[Complex32], rx: &[Complex32], every: usize) -> Result<Taps> {
     let enough = ENOUGH.min(targets.len());
     let model = estimate(&rows[..enough * TAPS], &targets[..enough], Forgetting::Learned(0.999))?.model;
     let mut kalman = Kalman::new(TAPS, model.lambda, model.process_noise, model.noise)?;
-    let mut taps = Taps { name: "tx → rx".into(), times: Vec::new(), taps: vec![Vec::new(); TAPS] };
+    let mut taps = Taps { name: "Taps as a Kalman filter sees them".into(), times: Vec::new(), taps: vec![Vec::new(); TAPS] };
     for (k, (x, &y)) in rows.chunks(TAPS).zip(&targets).enumerate() {
         kalman.adapt(x, y);
         if k % every == 0 {

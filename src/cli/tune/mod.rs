@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
+use super::interrupt;
 use super::parameters::Parameters;
 use super::track::{Align, Source};
 use crate::filter::registry::{self, Recipe, Task, Value, Values};
@@ -145,12 +146,18 @@ pub(crate) fn run(args: Args) -> Result<()> {
     if streams.advance > 0 {
         notes.push(format!("{} of the {} taps reach ahead", streams.advance, args.taps));
     }
+    if interrupt::requested() {
+        notes.push("interrupted: the best so far".into());
+    }
+    if tuned.is_empty() {
+        return Ok(());
+    }
     files.write(&tuned, &pictures, &heading(&args, &data))?;
     report::print(&tuned, &notes, &files);
     Ok(())
 }
 
-/// Whether that many samples, burn-in and candidates are behind the file: its first lines.
+/// The first lines of the file: what it was made from.
 fn heading(args: &Args, data: &Data) -> String {
     let name = |path: &Option<PathBuf>| path.as_ref().map(|p| p.display().to_string());
     let source = match (name(&args.tx), name(&args.rx)) {
@@ -174,7 +181,7 @@ fn heading(args: &Args, data: &Data) -> String {
 /// The filters that are asked for, each with what is given for it.
 fn choose(args: &Args) -> Result<Vec<(&'static Recipe, Values)>> {
     let known: Vec<&str> = match args.method {
-        Method::Search => registry::of_task(Task::Regression).collect(),
+        Method::Search => registry::of_task(Task::Regression).chain(registry::of_task(Task::Stream)).collect(),
         Method::Em => likelihood::FILTERS.to_vec(),
     };
     let kind = if args.method == Method::Em { "filter with a likelihood" } else { "filter" };

@@ -121,7 +121,7 @@ fn dimension(filter: &str, name: &'static str, settings: &Settings, data: &Data)
     let range = match name {
         "sigma" => log(0.15 * spread, 8.0 * spread),
         "epsilon" => log(0.01 * spread, 0.8 * spread),
-        "eta" => log(0.01, 1.0),
+        "eta" => log(0.005, 1.0),
         "diffusion-ratio" => {
             // k(x,x) of a typical input scales the ratio.
             let typical = vec![Complex64::new(spread / (data.taps as f64).sqrt(), 0.0); data.taps];
@@ -139,7 +139,7 @@ fn dimension(filter: &str, name: &'static str, settings: &Settings, data: &Data)
         "noise" => log(1e-4 * power, power),
         "order" => Some((1.0, 9.0, Spacing::Odd)),
         "span" => log(5.0, 500.0),
-        "forgetting" => Some((1e-4, 0.2, Spacing::Complement)),
+        "drift" => log(1e-8, 1e-3),
         _ => None,
     };
     Ok(range.map(|(low, high, spacing)| Dimension { name, low, high, spacing }))
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn ranges_follow_the_scale_of_the_data_and_hold_the_defaults() {
-        for recipe in RECIPES.iter().filter(|r| r.task == Task::Regression) {
+        for recipe in RECIPES.iter().filter(|r| matches!(r.task, Task::Regression | Task::Stream)) {
             for scale in [1e-3, 1.0, 1e3] {
                 let data = data(scale);
                 let space = Space::new(recipe, &Values::new(), Some(500), &data).unwrap();

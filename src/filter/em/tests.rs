@@ -2,7 +2,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
-use crate::kernel::{Equivariant, Gaussian};
+use crate::kernel::{Equivariant, Gaussian, Kernel};
 
 struct Draws(ChaCha8Rng);
 
