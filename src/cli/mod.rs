@@ -12,6 +12,7 @@ mod reproduce;
 mod simulate;
 mod table;
 mod track;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,7 @@ enum Command {
     Inspect(inspect::Args),
     Reproduce(reproduce::Args),
     Simulate(Box<simulate::Args>),
+    Tune(Box<tune::Args>),
 }
 
 /// Parses the command line and runs it: 0 when it worked, 2 when the input is at fault.
@@ -45,6 +47,7 @@ pub fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(*args),
+        Command::Tune(args) => tune::run(*args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

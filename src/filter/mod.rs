@@ -13,6 +13,7 @@
 //! would overflow is not made.
 
 mod covariance;
+pub mod em;
 mod kernel_filter;
 mod krlst;
 mod linear;
