@@ -541,7 +541,7 @@ fn no_mutation_of_a_file_makes_the_reader_panic() {
         exercise(&dir.path().join(name));
     }
     let mut runner =
-        proptest::test_runner::TestRunner::new(ProptestConfig { cases: 4000, failure_persistence: None, ..Default::default() });
+        proptest::test_runner::TestRunner::new(ProptestConfig { cases: 1500, failure_persistence: None, ..Default::default() });
     let cases = (0..seeds.len(), prop::collection::vec(mutation(), 1..5));
     runner
         .run(&cases, |(which, mutations)| {

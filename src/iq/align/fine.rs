@@ -1,0 +1,257 @@
+//! Steps 3 and 4: the delay to a fraction of a sample, and what follows from the fit.
+//!
+//! A channel of several paths pulls the peak of a correlation to its centre of gravity. Here instead a grid of `K` evenly spaced paths at an unknown fraction of a sample is fitted
+//! by least squares, block by block because the channel may fade, and the fewest paths that explain as much as many do are taken: one for a plain delay, four for a four-tap channel.
+
+use std::f64::consts::TAU;
+
+use num_complex::Complex64;
+use rustfft::FftPlanner;
+
+use super::carrier::{Carrier, overlap};
+
+/// More samples than these do not make the fraction better than it needs to be.
+const MAX_SAMPLES: usize = 1 << 16;
+
+/// Paths before and after the coarse delay that can be part of the grid.
+const BEFORE: i64 = 5;
+const AFTER: i64 = 8;
+const WIDE: usize = (BEFORE + AFTER + 1) as usize;
+
+/// The most paths of a grid.
+const MAX_PATHS: usize = 6;
+
+/// Fractions of a sample that are tried.
+const FRACTIONS: usize = 10;
+
+/// A grid may leave this much more of the power unexplained than the best one.
+const TOLERANCE: f64 = 0.02;
+
+/// Paths weaker than this share of the power do not count.
+const NEGLIGIBLE: f64 = 1e-3;
+
+pub(super) struct Fine {
+    pub(super) delay: f64,
+    pub(super) peak: f64,
+    pub(super) advance: usize,
+    pub(super) gain: f64,
+    pub(super) phase: f64,
+    pub(super) dc: Complex64,
+    pub(super) explained: f64,
+}
+
+/// Normal equations of one block for all `WIDE` paths.
+struct Block {
+    gram: [[Complex64; WIDE]; WIDE],
+    cross: [Complex64; WIDE],
+    power: f64,
+}
+
+/// A grid: its first path (an index into the wide window) and how many there are.
+#[derive(Clone, Copy)]
+struct Grid {
+    first: usize,
+    paths: usize,
+}
+
+pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delay: i64, carrier: &Carrier) -> Fine {
+    let range = overlap(tx, rx, delay, BEFORE.max(AFTER) + 1);
+    let middle = (range.start + range.end) / 2;
+    let half = range.len().min(MAX_SAMPLES) / 2;
+    let range = middle - half..middle + half;
+    // Not longer even if the channel holds still: a phase jump between joined packets then spoils little.
+    let length = (carrier.coherence / 2).clamp(64, 256).min(range.len());
+    let spectrum = Spectrum::new(tx, range.start as i64 - delay - AFTER - 64, range.len() as i64 + WIDE as i64 + 128);
+
+    // Cost of every grid at every fraction.
+    let grids: Vec<Grid> = (1..=MAX_PATHS).flat_map(|paths| (0..=WIDE - paths).map(move |first| Grid { first, paths })).collect();
+    let costs: Vec<Vec<f64>> = (0..FRACTIONS)
+        .map(|f| {
+            let blocks = blocks(&spectrum.delayed(f as f64 / FRACTIONS as f64), rx, &range, length);
+            grids.iter().map(|&grid| cost(&blocks, grid, length)).collect()
+        })
+        .collect();
+    let power: f64 = rx[range.clone()].iter().map(|z| z.norm_sqr()).sum();
+    let lowest = costs.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    let allowed = lowest * (1.0 + TOLERANCE) + NEGLIGIBLE * power;
+    // Grids come in order of their paths: the first that is allowed has the fewest. Among those with as many the cheapest counts.
+    let paths = (1..=MAX_PATHS)
+        .find(|&k| costs.iter().any(|c| c.iter().zip(&grids).any(|(&cost, grid)| grid.paths == k && cost <= allowed)))
+        .unwrap_or(1);
+    let candidates = (0..FRACTIONS).flat_map(|f| (0..grids.len()).map(move |g| (f, g))).filter(|&(_, g)| grids[g].paths == paths);
+    let (f, g) = candidates.min_by(|a, b| costs[a.0][a.1].total_cmp(&costs[b.0][b.1])).unwrap_or((0, 0));
+
+    // Parabola through the neighbouring fractions, which may lie at the neighbouring path.
+    let grid = grids[g];
+    let neighbour = |step: i64| -> Option<f64> {
+        let place = (grid.first * FRACTIONS + f) as i64 + step;
+        let (first, fraction) = (place.div_euclid(FRACTIONS as i64), place.rem_euclid(FRACTIONS as i64) as usize);
+        let index = grids.iter().position(|g| g.paths == grid.paths && g.first as i64 == first)?;
+        Some(costs[fraction][index])
+    };
+    let bend = match (neighbour(-1), neighbour(1)) {
+        (Some(left), Some(right)) => {
+            let curvature = left + right - 2.0 * costs[f][g];
+            if curvature > 0.0 { (0.5 * (left - right) / curvature).clamp(-0.5, 0.5) } else { 0.0 }
+        }
+        _ => 0.0,
+    };
+    let fraction = (f as f64 + bend) / FRACTIONS as f64;
+
+    // The channel on that grid, block by block.
+    let shifted = spectrum.delayed(fraction);
+    let solved = blocks(&shifted, rx, &range, length);
+    let taps: Vec<Vec<Complex64>> = solved.iter().map(|block| solve(block, grid, 1e-6)).collect();
+    let strength: Vec<f64> = (0..grid.paths).map(|i| taps.iter().map(|h| h[i].norm_sqr()).sum()).collect();
+    let strongest = argmax(&strength);
+    let first = strength.iter().position(|&s| s >= strength[strongest] / 16.0).unwrap_or(strongest);
+    let origin = (delay - BEFORE) as f64 + grid.first as f64 + fraction;
+
+    // What the grid leaves over tells the DC and how much was explained.
+    let (mut dc, mut left, mut sent, mut count) = (Complex64::default(), 0.0, 0.0, 0);
+    for (h, start) in taps.iter().zip(range.clone().step_by(length)) {
+        for n in start..start + length {
+            let u = |path: usize| shifted[n - range.start + 64 + WIDE - 1 - grid.first - path];
+            let fit: Complex64 = h.iter().enumerate().map(|(i, h)| h * u(i)).sum();
+            let residual = rx[n] - fit;
+            dc += residual * Complex64::cis(TAU * carrier.cfo * n as f64);
+            left += residual.norm_sqr();
+            sent += u(0).norm_sqr();
+            count += 1;
+        }
+    }
+    let seen: f64 = solved.iter().map(|b| b.power).sum();
+    // A fit of K numbers to a block explains K/length of pure noise as well.
+    let left = (left / (1.0 - grid.paths as f64 / length as f64)).min(seen);
+    let explained = if seen > 0.0 { 1.0 - left / seen } else { 0.0 };
+    let phase = taps.first().map_or(0.0, |h| h[strongest].arg());
+    Fine {
+        delay: origin + first as f64,
+        peak: (strongest - first) as f64,
+        advance: precursors(&solved, grid.first + first, length),
+        gain: if sent > 0.0 { (explained * seen / sent).sqrt() } else { 0.0 },
+        phase,
+        dc: dc / f64::from(count.max(1)),
+        explained,
+    }
+}
+
+fn argmax(values: &[f64]) -> usize {
+    (0..values.len()).max_by(|&i, &j| values[i].total_cmp(&values[j])).unwrap_or(0)
+}
+
+/// How many paths before `origin` a channel needs to explain as much as one that reaches back as far as it can.
+///
+/// Not the strength of single paths: those of an oversampled signal are nearly dependent, and a fit spreads over all of them.
+fn precursors(blocks: &[Block], origin: usize, length: usize) -> usize {
+    let from = |first: usize| cost(blocks, Grid { first, paths: WIDE - first }, length);
+    let power: f64 = blocks.iter().map(|b| b.power).sum();
+    let allowed = from(0) * (1.0 + TOLERANCE) + NEGLIGIBLE * power;
+    (0..origin).find(|&advance| from(origin - advance) <= allowed).unwrap_or(origin)
+}
+
+/// A stretch of the sent signal in the frequency domain, to be delayed by any fraction.
+struct Spectrum {
+    bins: Vec<Complex64>,
+    keep: usize,
+}
+
+impl Spectrum {
+    /// Samples `start..start + length` of `tx`, zeros where there are none.
+    fn new(tx: &[Complex64], start: i64, length: i64) -> Self {
+        let size = (length as usize).next_power_of_two();
+        let mut bins: Vec<Complex64> = (0..size as i64)
+            .map(|i| usize::try_from(start + i).ok().filter(|_| i < length).and_then(|n| tx.get(n)).copied().unwrap_or_default())
+            .collect();
+        FftPlanner::new().plan_fft_forward(size).process(&mut bins);
+        Self { bins, keep: length as usize }
+    }
+
+    fn delayed(&self, fraction: f64) -> Vec<Complex64> {
+        let size = self.bins.len();
+        let scale = 1.0 / size as f64;
+        let mut out: Vec<Complex64> = self
+            .bins
+            .iter()
+            .enumerate()
+            .map(|(i, z)| {
+                let frequency = if i < size / 2 { i as f64 } else { i as f64 - size as f64 } * scale;
+                z * Complex64::cis(-TAU * frequency * fraction) * scale
+            })
+            .collect();
+        FftPlanner::new().plan_fft_inverse(size).process(&mut out);
+        out.truncate(self.keep);
+        out
+    }
+}
+
+/// Normal equations of whole blocks. `tx[n - range.start + 64 + WIDE - 1 - i]` is path `i` at sample `n`.
+fn blocks(tx: &[Complex64], rx: &[Complex64], range: &std::ops::Range<usize>, length: usize) -> Vec<Block> {
+    let mut blocks = Vec::with_capacity(range.len() / length);
+    for start in range.clone().step_by(length).take_while(|start| start + length <= range.end) {
+        let zero = Complex64::default();
+        let mut block = Block { gram: [[zero; WIDE]; WIDE], cross: [zero; WIDE], power: 0.0 };
+        for n in start..start + length {
+            let newest = n - range.start + 64 + WIDE - 1;
+            let u: [Complex64; WIDE] = std::array::from_fn(|i| tx[newest - i]);
+            for i in 0..WIDE {
+                let conj = u[i].conj();
+                block.cross[i] += conj * rx[n];
+                for j in i..WIDE {
+                    block.gram[i][j] += conj * u[j];
+                }
+            }
+            block.power += rx[n].norm_sqr();
+        }
+        for i in 0..WIDE {
+            for j in 0..i {
+                block.gram[i][j] = block.gram[j][i].conj();
+            }
+        }
+        blocks.push(block);
+    }
+    blocks
+}
+
+/// What a grid leaves unexplained, corrected for what it would explain of noise.
+fn cost(blocks: &[Block], grid: Grid, length: usize) -> f64 {
+    let mut left = 0.0;
+    for block in blocks {
+        let h = solve(block, grid, 1e-6);
+        let fitted: f64 = h.iter().zip(&block.cross[grid.first..]).map(|(h, c)| (h.conj() * c).re).sum();
+        left += (block.power - fitted).max(0.0);
+    }
+    left / (1.0 - grid.paths as f64 / length as f64)
+}
+
+/// Least squares on the grid's part of the normal equations, by Cholesky's method, with `ridge` relative to the mean diagonal.
+fn solve(block: &Block, grid: Grid, ridge: f64) -> Vec<Complex64> {
+    let n = grid.paths;
+    let at = |i: usize, j: usize| block.gram[grid.first + i][grid.first + j];
+    let load = ridge * (0..n).map(|i| at(i, i).re).sum::<f64>() / n as f64;
+    let mut lower = [[Complex64::default(); WIDE]; WIDE];
+    let mut h = vec![Complex64::default(); n];
+    for i in 0..n {
+        for j in 0..=i {
+            let inner: Complex64 = (0..j).map(|k| lower[i][k] * lower[j][k].conj()).sum();
+            if i == j {
+                let pivot = at(i, i).re + load - inner.re;
+                if pivot <= 0.0 || pivot.is_nan() {
+                    return h;
+                }
+                lower[i][i] = pivot.sqrt().into();
+            } else {
+                lower[i][j] = (at(i, j) - inner) / lower[j][j].re;
+            }
+        }
+    }
+    for i in 0..n {
+        let inner: Complex64 = (0..i).map(|k| lower[i][k] * h[k]).sum();
+        h[i] = (block.cross[grid.first + i] - inner) / lower[i][i].re;
+    }
+    for i in (0..n).rev() {
+        let inner: Complex64 = (i + 1..n).map(|k| lower[k][i].conj() * h[k]).sum();
+        h[i] = (h[i] - inner) / lower[i][i].re;
+    }
+    h
+}
