@@ -1,0 +1,46 @@
+//! Tags: how gaps are marked, and copying tags through a block.
+
+use futuresdr::runtime::{
+    buffer::Tags,
+    dev::{ItemTag, Tag},
+};
+
+/// The name of the tag on the first sample behind a hole.
+pub const GAP: &str = "gap";
+
+/// The tag that says `missing` samples are missing before the sample it is on (0: an unknown number).
+pub fn gap(missing: usize) -> Tag {
+    Tag::NamedUsize(GAP.into(), missing)
+}
+
+/// The number of missing samples, when `tag` marks a gap.
+pub fn gap_length(tag: &Tag) -> Option<usize> {
+    match tag {
+        Tag::NamedUsize(name, missing) if name == GAP => Some(*missing),
+        _ => None,
+    }
+}
+
+/// Where the gaps are among the first `n` samples, in order, into `out`.
+pub(super) fn gaps<'a>(tags: impl IntoIterator<Item = &'a ItemTag>, n: usize, out: &mut Vec<usize>) {
+    out.clear();
+    out.extend(tags.into_iter().filter(|t| t.index < n && gap_length(&t.tag).is_some()).map(|t| t.index));
+    out.sort_unstable();
+    out.dedup();
+}
+
+/// Copies the tags of the first `n` samples; a tag that two inputs both carry at the same sample is copied once.
+pub(super) fn copy(inputs: &[&Vec<ItemTag>], n: usize, output: &mut Tags<'_>) {
+    copy_scaled(inputs, n, 1, output);
+}
+
+/// As [`copy`], for a block that puts out `factor` items for each sample.
+pub(super) fn copy_scaled(inputs: &[&Vec<ItemTag>], n: usize, factor: usize, output: &mut Tags<'_>) {
+    for (i, input) in inputs.iter().enumerate() {
+        for tag in input.iter().filter(|t| t.index < n) {
+            if !inputs[..i].iter().any(|earlier| earlier.contains(tag)) {
+                output.add_tag(factor * tag.index, tag.tag.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Any tracker as a block.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use futuresdr::runtime::dev::prelude::*;
+
+use super::{Fault, Latency, Series, fault::guarded, message, state, tags};
+use crate::filter::{self, Tracker};
+
+/// Predicts each sample of `rx` from the samples of `tx` up to it, and learns.
+///
+/// Swap the inputs and it equalises: `rx.track.tx` with the known signal on `rx` makes `prediction` the equalised stream.
+///
+/// Any [`Tracker`] fits, boxed or by its type, one of this library or your own. Predictions are those of the bare tracker, bit for bit,
+/// however the runtime cuts the streams.
+///
+/// # Stream Inputs
+///
+/// `tx`: what the filter sees. `rx`: what it is to predict.
+///
+/// # Stream Outputs
+///
+/// `prediction`: one step ahead. `error`: `rx − prediction`. Tags of both inputs go to both; a tag [`gap`](super::gap) makes the tracker
+/// learn nothing until its window lies behind the hole.
+///
+/// # Message Inputs
+///
+/// `adapt`: `Bool` (or "on", "off"), learn or only predict. `bypass`: `Bool`, `prediction` is `tx` and the tracker rests. `reset`:
+/// anything, forgets what was learned. `set`: one parameter, `MapStrPmt {"mu": F64(0.1)}` or `String("mu=0.1")`. `save`, `load`: `String`,
+/// a file for the tracker's state.
+///
+/// # Message Outputs
+///
+/// `metrics`: a map every N samples: `step` (samples so far), `nmse_db` (over the last N), `nmse_total_db`, `centres`.
+///
+/// # Usage
+/// ```
+/// use futuresdr::{blocks::{NullSink, VectorSink, VectorSource}, prelude::*};
+/// use kaflow::{blocks::Track, filter::{Nlms, Windowed}};
+///
+/// # fn main() -> Result<()> {
+/// let tx: Vec<_> = (0..1000).map(|i| Complex32::from_polar(1.0, (i * i) as f32)).collect();
+/// let rx: Vec<_> = tx.iter().map(|x| x * Complex32::new(0.3, -0.4)).collect();
+///
+/// let mut fg = Flowgraph::new();
+/// let (tx, rx) = (VectorSource::<Complex32>::new(tx), VectorSource::<Complex32>::new(rx));
+/// let track = Track::new(Windowed::new(Nlms::new(4, 0.5, 1e-6)?, 4)?);
+/// let (error, prediction) = (VectorSink::<Complex32>::new(1000), NullSink::<Complex32>::new());
+/// connect!(fg, tx > tx.track; rx > rx.track; track.prediction > prediction; track.error > error);
+/// let fg = Runtime::new().run(fg)?;
+/// assert!(error.get(&fg)?.items()[999].norm() < 1e-3);
+/// # Ok(()) }
+/// ```
+#[derive(Block)]
+#[message_inputs(adapt, bypass, reset, set, save, load)]
+#[message_outputs(metrics)]
+pub struct Track<T = Box<dyn Tracker<f32>>, I = DefaultCpuReader<Complex32>, O = DefaultCpuWriter<Complex32>>
+where
+    T: Tracker<f32> + 'static,
+    I: CpuBufferReader<Item = Complex32>,
+    O: CpuBufferWriter<Item = Complex32>,
+{
+    #[input]
+    tx: I,
+    #[input]
+    rx: I,
+    #[output]
+    prediction: O,
+    #[output]
+    error: O,
+    core: Core<T>,
+    gaps: Vec<usize>,
+    due: Vec<Pmt>,
+    latency: Latency,
+    probe: Probe,
+    fault: Fault,
+    confined: Option<PathBuf>,
+}
+
+/// What a [`Track`] block has done so far.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Samples tracked, those before a resumption included.
+    pub samples: u64,
+    /// NMSE of the last row, in dB.
+    pub nmse_db: f64,
+    /// NMSE of all samples that were not skipped, in dB.
+    pub nmse_total_db: f64,
+    /// Centres or weights that the tracker holds.
+    pub centres: usize,
+}
+
+/// Reads a [`Track`] block's [`Report`] while it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Probe(Arc<Mutex<Report>>);
+
+impl Probe {
+    /// The report as of the last work call.
+    pub fn read(&self) -> Report {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn write(&self, report: Report) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = report;
+    }
+}
+
+/// The state of a [`Track`] block at a sample, for [`Track::resume`].
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Samples tracked up to here.
+    pub samples: u64,
+    /// The tracker and the metrics, sealed by [`filter::state::encode`].
+    pub state: Vec<u8>,
+    /// Whether the streams have ended.
+    pub last: bool,
+}
+
+type Keep = Box<dyn FnMut(Snapshot) -> crate::Result<()> + Send>;
+
+impl<T: Tracker<f32> + 'static> Track<T> {
+    /// A block around `tracker`.
+    pub fn new(tracker: T) -> Self {
+        Self::with_buffers(tracker)
+    }
+}
+
+impl<T, I, O> Track<T, I, O>
+where
+    T: Tracker<f32> + 'static,
+    I: CpuBufferReader<Item = Complex32>,
+    O: CpuBufferWriter<Item = Complex32>,
+{
+    /// A block around `tracker` with buffers of another kind than the default.
+    pub fn with_buffers(tracker: T) -> Self {
+        let core = Core { tracker, series: Series::new(4096, 0), frozen: false, bypass: false, keep: None };
+        let (mut tx, mut rx, mut prediction, mut error) = (I::default(), I::default(), O::default(), O::default());
+        for input in [&mut tx, &mut rx] {
+            input.set_min_buffer_size_in_items(super::BUFFER);
+        }
+        for output in [&mut prediction, &mut error] {
+            output.set_min_buffer_size_in_items(super::BUFFER);
+        }
+        Self {
+            tx,
+            rx,
+            prediction,
+            error,
+            core,
+            gaps: Vec::new(),
+            due: Vec::new(),
+            latency: Latency::default(),
+            probe: Probe::default(),
+            fault: Fault::default(),
+            confined: None,
+        }
+    }
+
+    /// Metrics every `every` samples (4096 if not set); the first `skip` samples are left out of the overall figure.
+    pub fn metrics_every(mut self, every: u64, skip: u64) -> Self {
+        self.core.series = Series::new(every, skip);
+        self
+    }
+
+    /// Hands a [`Snapshot`] to `keep` at every multiple of `every` samples, and at the end of the streams.
+    ///
+    /// An error from `keep` ends the flowgraph.
+    pub fn snapshots(mut self, every: u64, keep: impl FnMut(Snapshot) -> crate::Result<()> + Send + 'static) -> Self {
+        self.core.keep = Some((every.max(1), Box::new(keep)));
+        self
+    }
+
+    /// `save` and `load` take plain file names in `directory` only: for a flowgraph whose control port others can reach.
+    pub fn confined(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.confined = Some(directory.into());
+        self
+    }
+
+    /// Continues from a snapshot, to the bit. On an error nothing has changed.
+    pub fn resume(&mut self, snapshot: &[u8]) -> crate::Result<()> {
+        let (tracker, series): (Vec<u8>, Series) = filter::state::decode("track", snapshot)?;
+        self.core.tracker.restore(&tracker)?;
+        self.core.series = series;
+        self.core.tracker.freeze(self.core.frozen);
+        self.probe.write(self.core.report());
+        Ok(())
+    }
+
+    /// The tracker inside.
+    pub fn tracker(&self) -> &T {
+        &self.core.tracker
+    }
+
+    /// The errors over time.
+    pub fn series(&self) -> &Series {
+        &self.core.series
+    }
+
+    /// How long samples stayed in the block, and how busy it was.
+    pub fn latency(&self) -> &Latency {
+        &self.latency
+    }
+
+    /// A handle that reads the block's figures while it runs.
+    pub fn probe(&self) -> Probe {
+        self.probe.clone()
+    }
+
+    /// A handle that says why the block failed, if it did.
+    pub fn fault(&self) -> Fault {
+        self.fault.clone()
+    }
+
+    async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
+        message::answer("adapt", &p, |p| {
+            self.core.frozen = !message::switch(p)?;
+            self.core.tracker.freeze(self.core.frozen);
+            Ok(())
+        })
+    }
+
+    async fn bypass(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
+        message::answer("bypass", &p, |p| {
+            let bypass = message::switch(p)?;
+            if self.core.bypass && !bypass {
+                self.core.tracker.gap();
+            }
+            self.core.bypass = bypass;
+            Ok(())
+        })
+    }
+
+    async fn reset(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
+        message::answer("reset", &p, |_| {
+            self.core.tracker.reset();
+            Ok(())
+        })
+    }
+
+    async fn set(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
+        message::answer("set", &p, |p| {
+            let (name, value) = message::assignment(p)?;
+            self.core.tracker.set(&name, value)
+        })
+    }
+
+    async fn save(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
+        message::answer("save", &p, |p| {
+            let path = state::path(self.confined.as_deref(), message::text(p)?)?;
+            state::write(&path, &self.core.tracker.save()?)
+        })
+    }
+
+    async fn load(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
+        message::answer("load", &p, |p| {
+            let path = state::path(self.confined.as_deref(), message::text(p)?)?;
+            self.core.tracker.restore(&state::read(&path)?)?;
+            self.core.tracker.freeze(self.core.frozen);
+            Ok(())
+        })
+    }
+}
+
+/// The block without its ports.
+struct Core<T> {
+    tracker: T,
+    series: Series,
+    frozen: bool,
+    bypass: bool,
+    keep: Option<(u64, Keep)>,
+}
+
+impl<T: Tracker<f32>> Core<T> {
+    fn report(&self) -> Report {
+        Report {
+            samples: self.series.samples(),
+            nmse_db: self.series.last().nmse_db(),
+            nmse_total_db: self.series.total().nmse_db(),
+            centres: self.tracker.size(),
+        }
+    }
+
+    fn snapshot(&mut self, last: bool) -> crate::Result<()> {
+        if let Some((_, keep)) = &mut self.keep {
+            let state = filter::state::encode("track", &(self.tracker.save()?, &self.series))?;
+            keep(Snapshot { samples: self.series.samples(), state, last })?;
+        }
+        Ok(())
+    }
+
+    /// Tracks whole slices, cut only where something has to happen between two samples: at a gap, a row of metrics, a snapshot.
+    fn run(
+        &mut self,
+        tx: &[Complex32],
+        rx: &[Complex32],
+        prediction: &mut [Complex32],
+        error: &mut [Complex32],
+        gaps: &[usize],
+        due: &mut Vec<Pmt>,
+    ) -> crate::Result<()> {
+        let (mut at, mut gaps) = (0, gaps.iter().copied().peekable());
+        while at < rx.len() {
+            if gaps.next_if_eq(&at).is_some() {
+                self.tracker.gap();
+            }
+            let to_snapshot = self.keep.as_ref().map_or(u64::MAX, |(every, _)| every - self.series.samples() % every);
+            let end = gaps.peek().copied().unwrap_or(rx.len());
+            let end = end.min(at.saturating_add(self.series.to_boundary().min(to_snapshot) as usize)).min(rx.len());
+            let span = at..end;
+            let p = &mut prediction[span.clone()];
+            if self.bypass {
+                p.copy_from_slice(&tx[span.clone()]);
+            } else {
+                self.tracker.track(&tx[span.clone()], &rx[span.clone()], p, None);
+            }
+            for ((e, y), p) in error[span.clone()].iter_mut().zip(&rx[span.clone()]).zip(&*p) {
+                *e = y - p;
+            }
+            let row = self.series.push(&rx[span], p);
+            at = end;
+            if row {
+                let r = self.report();
+                due.push(message::map([
+                    ("step", Pmt::U64(r.samples)),
+                    ("nmse_db", Pmt::F64(r.nmse_db)),
+                    ("nmse_total_db", Pmt::F64(r.nmse_total_db)),
+                    ("centres", Pmt::Usize(r.centres)),
+                ]));
+            }
+            if self.keep.as_ref().is_some_and(|(every, _)| self.series.samples().is_multiple_of(*every)) {
+                self.snapshot(false)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T, I, O> Kernel for Track<T, I, O>
+where
+    T: Tracker<f32> + 'static,
+    I: CpuBufferReader<Item = Complex32>,
+    O: CpuBufferWriter<Item = Complex32>,
+{
+    async fn work(&mut self, io: &mut WorkIo, mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
+        let start = Instant::now();
+        let (tx, tx_tags) = self.tx.slice_with_tags();
+        let (rx, rx_tags) = self.rx.slice_with_tags();
+        let (tx_len, rx_len) = (tx.len(), rx.len());
+        let (prediction, mut prediction_tags) = self.prediction.slice_with_tags();
+        let (error, mut error_tags) = self.error.slice_with_tags();
+        // A part of the buffer at a time, so that the blocks around work meanwhile.
+        let available = tx_len.min(rx_len).min(prediction.len()).min(error.len());
+        let n = available.min(super::BUFFER / 4);
+        io.call_again = n < available;
+        if n > 0 {
+            tags::copy(&[tx_tags, rx_tags], n, &mut prediction_tags);
+            tags::copy(&[tx_tags, rx_tags], n, &mut error_tags);
+            tags::gaps(tx_tags.iter().chain(rx_tags), n, &mut self.gaps);
+            let (core, due) = (&mut self.core, &mut self.due);
+            guarded("the tracker", || core.run(&tx[..n], &rx[..n], &mut prediction[..n], &mut error[..n], &self.gaps, due))
+                .flatten()
+                .map_err(|e| self.fault.raise(e))?;
+            self.tx.consume(n);
+            self.rx.consume(n);
+            self.prediction.produce(n);
+            self.error.produce(n);
+            self.latency.add(n as u64, start.elapsed());
+            self.probe.write(self.core.report());
+            for metrics in self.due.drain(..) {
+                mo.post("metrics", metrics).await?;
+            }
+        }
+        if (self.tx.finished() && n == tx_len) || (self.rx.finished() && n == rx_len) {
+            self.core.snapshot(true).map_err(|e| self.fault.raise(e))?;
+            io.finished = true;
+        }
+        Ok(())
+    }
+}
