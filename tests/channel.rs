@@ -109,6 +109,24 @@ mod amplifiers {
     }
 
     #[test]
+    fn distortion_of_a_limiter_is_bussgangs() {
+        // A limiter at γ times the rms passes α = 1 − e^{−γ²} + (√π/2)γ erfc(γ) of a Gaussian signal; the rest of its output is distortion.
+        let x = gaussian(400_000, 12);
+        for ibo_db in [-6.0, 0.0, 4.0] {
+            let mut y = x.clone();
+            Amplifier::new(Model::Limiter, ibo_db).unwrap().process(&mut y);
+            let gamma = 10f64.powf(ibo_db / 20.0);
+            let alpha = 1.0 - (-gamma * gamma).exp() + PI.sqrt() / 2.0 * gamma * libm::erfc(gamma);
+            // The output is in units of the saturation: 1/γ of the rms.
+            let gain = x.iter().zip(&y).map(|(x, y)| wide(y * x.conj())).sum::<Complex64>() / 4e5 / power(&x);
+            near(gain.re * gamma, alpha, 0.005, &format!("gain at {ibo_db} dB"));
+            let evm2 =
+                x.iter().zip(&y).map(|(x, y)| (wide(*y) - wide(*x) * gain).norm_sqr()).sum::<f64>() / 4e5 / (gain.norm_sqr() * power(&x));
+            near(db(evm2), db((1.0 - (-gamma * gamma).exp()) / (alpha * alpha) - 1.0), 0.1, &format!("EVM at {ibo_db} dB"));
+        }
+    }
+
+    #[test]
     fn turn_with_their_input() {
         for model in models() {
             let x = gaussian(100, 2);
@@ -413,6 +431,7 @@ mod fading {
             FadingConfig { doppler: Doppler::Points(vec![(5, 0.1), (5, 0.2)]), ..good() },
             FadingConfig { doppler: Doppler::Points(vec![]), ..good() },
             FadingConfig { tx_antennas: 0, ..good() },
+            FadingConfig { tx_antennas: 16, rx_antennas: 16, profile: Profile::exponential(17, 1.0), ..good() },
             FadingConfig { rx_antennas: 17, ..good() },
             FadingConfig { rx_correlation: 1.0, ..good() },
             FadingConfig { rician_k_db: Some(f64::NAN), ..good() },
@@ -753,6 +772,7 @@ mod streams {
 mod test_bed {
     use super::*;
     use kaflow::filter::{Nlms, Tracker, Windowed};
+    use kaflow::ofdm::{RandomBits, Receiver};
 
     fn preset(name: &str, seed: u64) -> Scenario {
         Scenario { seed, ..Scenario::preset(name).unwrap() }
@@ -837,6 +857,25 @@ mod test_bed {
             let other = TestBed::run(&Scenario { seed: 3, ..scenario }).unwrap();
             assert_ne!(first.rx[0][..100], other.rx[0][..100]);
             assert_ne!(first.tx[0][500..600], other.tx[0][500..600]);
+        }
+    }
+
+    #[test]
+    fn a_receiver_gets_every_frame_of_the_wifi_preset_and_its_carrier_offset() {
+        for seed in 1..=4 {
+            let scenario = Scenario { snr_db: None, ..preset("wifi", seed) };
+            let run = TestBed::run(&scenario).unwrap();
+            let config = scenario.waveform(0);
+            let packets = Receiver::new(config.clone()).unwrap().receive(&run.rx[0]);
+            let frames = scenario.samples as usize / (config.frame_samples() + config.gap);
+            assert!((frames..=frames + 1).contains(&packets.len()), "seed {seed}: {} of {frames} frames", packets.len());
+            let mut bits = RandomBits::new(config.seed);
+            let mut sent = vec![0; config.payload_bits()];
+            for packet in &packets[..frames] {
+                bits.fill(&mut sent);
+                assert!(packet.bits == sent, "seed {seed}: frame at {} is damaged", packet.start);
+                near(packet.offset, 1e-3, 2e-5, "carrier offset");
+            }
         }
     }
 

@@ -204,6 +204,25 @@ fn gallery() -> Vec<(&'static str, Figure)> {
     steady.panels[0].marks.push(Mark::Rule { upright: false, at: 0.05, text: "noise floor".into() });
     all.push(("theory", steady));
 
+    let odd = [
+        ("nothing", vec![]),
+        ("one point", vec![[3.0, -7.0]]),
+        ("constant", (0..50).map(|i| [f64::from(i), 4.2]).collect::<Vec<_>>()),
+        ("gaps", (0..50).map(|i| [f64::from(i), if i % 13 < 2 { f64::NAN } else { f64::from(i * i) }]).collect()),
+        ("small numbers far from zero", (0..50).map(|i| [1e9 + f64::from(i), 1.0 + 1e-6 * f64::from(i % 7)]).collect()),
+        (
+            "three decades, a title that does not fit into the width of the panel",
+            (1..50).map(|i| [f64::from(i) * 1e-5, f64::from(i * i)]).collect(),
+        ),
+    ];
+    let mut edge = Figure::new("Odd numbers").columns(2);
+    for (title, points) in odd {
+        let y = if title.starts_with("three") { Axis::new("power", "W").log() } else { Axis::new("amplitude", "V") };
+        let x = if title.starts_with("three") { Axis::new("time", "s") } else { samples() };
+        edge.panels.push(Panel::new(x, y).titled(title).height(230.0).with(Mark::line(title, points)));
+    }
+    all.push(("edge", edge));
+
     let pick = |name: &str| all.iter().find(|(n, _)| *n == name).map(|(_, f)| f.clone()).unwrap();
     let mut top = pick("nmse");
     top.panels[0].span = 2;
@@ -287,7 +306,7 @@ fn each_kind_holds_the_numbers_that_it_was_given() {
         (Part::Real, [[0.0, 3.0], [1.0, 0.0]], [[0.0, -1.0], [1.0, 0.0]]),
         (Part::Imaginary, [[0.0, 4.0], [1.0, -2.0]], [[0.0, 0.0], [1.0, 0.0]]),
     ] {
-        let figure = taps_over_time("", samples(), &[taps.clone()], part);
+        let figure = taps_over_time("", samples(), std::slice::from_ref(&taps), part);
         assert_eq!((figure.panels[0].points("tap 0").unwrap(), figure.panels[0].points("tap 1").unwrap()), (&first[..], &second[..]));
     }
 

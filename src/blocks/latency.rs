@@ -2,52 +2,43 @@
 
 use std::time::Duration;
 
-// Eight bins to a factor of two: 9 % wide. 2^40 ns is 18 minutes.
-const PER_OCTAVE: usize = 8;
-const BINS: usize = 40 * PER_OCTAVE;
+use crate::metrics::Percentiles;
 
-/// A histogram of the time that samples spend in a block's work call, and the sum of the calls.
+/// How long a block's work calls take, which is how long samples stay in it, and how fast it works.
 ///
 /// ```
 /// use std::time::Duration;
 /// let mut latency = kaflow::blocks::Latency::default();
-/// latency.add(99, Duration::from_micros(10));
-/// latency.add(1, Duration::from_millis(5));
-/// assert!(latency.quantile(0.5) < Duration::from_micros(12));
+/// (0..99).for_each(|_| latency.add(100, Duration::from_micros(10)));
+/// latency.add(100, Duration::from_millis(5));
+/// assert!(latency.quantile(0.5) < Duration::from_micros(11));
 /// assert!(latency.quantile(1.0) > Duration::from_millis(4));
-/// assert_eq!(latency.busy(), Duration::from_micros(5010));
+/// assert!((latency.rate() / (10_000.0 / 5990e-6) - 1.0).abs() < 1e-9); // samples for each second of work
 /// ```
 #[derive(Clone, Debug)]
 pub struct Latency {
-    samples: [u64; BINS],
+    calls: Percentiles,
+    samples: u64,
     busy: Duration,
 }
 
 impl Default for Latency {
     fn default() -> Self {
-        Self { samples: [0; BINS], busy: Duration::ZERO }
+        Self { calls: Percentiles::new(), samples: 0, busy: Duration::ZERO }
     }
 }
 
 impl Latency {
     /// `samples` passed in one call that took `time`.
     pub fn add(&mut self, samples: u64, time: Duration) {
-        let nanoseconds = time.as_nanos().max(1) as f64;
-        let bin = (nanoseconds.log2() * PER_OCTAVE as f64) as usize;
-        self.samples[bin.min(BINS - 1)] += samples;
+        self.calls.push(time.as_secs_f64());
+        self.samples += samples;
         self.busy += time;
     }
 
-    /// The time that the fraction `q` of all samples stayed below (the upper edge of its bin).
+    /// The time that the fraction `q` of the calls took at most.
     pub fn quantile(&self, q: f64) -> Duration {
-        let total: u64 = self.samples.iter().sum();
-        let wanted = q * total as f64;
-        let mut seen = 0;
-        let bin = self.samples.iter().position(|&n| {
-            seen += n;
-            n > 0 && seen as f64 >= wanted
-        });
-        bin.map_or(Duration::ZERO, |bin| Duration::from_nanos(2f64.powf((bin + 1) as f64 / PER_OCTAVE as f64) as u64))
+        Duration::from_secs_f64(self.calls.quantile(q).unwrap_or(0.0))
     }
 
     /// The time spent working.
@@ -57,7 +48,6 @@ impl Latency {
 
     /// Samples for each second of work.
     pub fn rate(&self) -> f64 {
-        let total: u64 = self.samples.iter().sum();
-        total as f64 / self.busy.as_secs_f64().max(1e-9)
+        self.samples as f64 / self.busy.as_secs_f64().max(1e-9)
     }
 }

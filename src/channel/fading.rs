@@ -45,6 +45,8 @@ fn default_angle() -> f64 {
 }
 
 const MAX_ANTENNAS: usize = 16;
+/// Each costs 2 KiB.
+const MAX_COEFFICIENTS: usize = 4096;
 
 impl FadingConfig {
     /// One antenna at each end, Rayleigh fading.
@@ -122,6 +124,8 @@ impl Fading {
         for (name, antennas) in [("tx_antennas", config.tx_antennas), ("rx_antennas", config.rx_antennas)] {
             require((1..=MAX_ANTENNAS).contains(&antennas), name, "between 1 and 16", antennas as f64)?;
         }
+        let coefficients = config.rx_antennas * config.tx_antennas * paths.len();
+        require(coefficients <= MAX_COEFFICIENTS, "profile", "4096 paths or fewer over all pairs of antennas", coefficients as f64)?;
         for (name, rho) in [("tx_correlation", config.tx_correlation), ("rx_correlation", config.rx_correlation)] {
             require(rho.abs() < 1.0, name, "between -1 and 1, both excluded", rho)?;
         }

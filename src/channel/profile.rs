@@ -29,7 +29,7 @@ pub struct Exponential {
 }
 
 const MAX_PATHS: usize = 1024;
-const MAX_DELAY: u32 = 1 << 20;
+const MAX_DELAY: u32 = 1 << 16;
 
 impl Profile {
     /// `taps` taps, one sample apart, each `decay_db` below the one before.
@@ -54,7 +54,7 @@ impl Profile {
         }
         let mut strongest = f64::NEG_INFINITY;
         for &(delay, power_db) in &paths {
-            require(delay <= MAX_DELAY, "profile", "delays of at most 1048576 samples", f64::from(delay))?;
+            require(delay <= MAX_DELAY, "profile", "delays of at most 65536 samples", f64::from(delay))?;
             require(power_db.is_finite(), "profile", "powers that are finite", power_db)?;
             strongest = strongest.max(power_db);
         }

@@ -31,7 +31,7 @@ pub struct Scenario {
     #[serde(default = "sixteen")]
     pub taps_every: u64,
     /// The waveform. Its seed picks another payload for the same channel.
-    #[serde(default)]
+    #[serde(default, with = "waveform")]
     pub ofdm: ofdm::Config,
     /// The transmit amplifier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,6 +110,7 @@ impl Scenario {
         let whole = 1..=i64::MAX as u64;
         require(whole.contains(&self.samples), "samples", "between 1 and 2^63 - 1", self.samples as f64)?;
         require(self.seed <= i64::MAX as u64, "seed", "less than 2^63", self.seed as f64)?;
+        require(self.ofdm.seed <= i64::MAX as u64, "ofdm.seed", "less than 2^63", self.ofdm.seed as f64)?;
         require(whole.contains(&self.taps_every), "taps_every", "1 or more", self.taps_every as f64)?;
         require(self.frequency.is_finite() && self.frequency >= 0.0, "frequency", "0 Hz or more", self.frequency)?;
         let headroom_db = self.impairments.adc_headroom_db;
@@ -130,6 +131,12 @@ impl Scenario {
         Ok(())
     }
 
+    /// The waveform of a transmit antenna, with the seed of that antenna's own payload: what [`RandomBits`](ofdm::RandomBits) of this seed draws.
+    pub fn waveform(&self, antenna: usize) -> ofdm::Config {
+        let seed = another(self.seed ^ another(self.ofdm.seed, 0), antenna);
+        ofdm::Config { seed, ..self.ofdm.clone() }
+    }
+
     /// Samples per second.
     pub fn sample_rate(&self) -> f64 {
         self.ofdm.output_rate()
@@ -143,5 +150,32 @@ impl Scenario {
     /// Receive antennas.
     pub fn rx_antennas(&self) -> usize {
         self.fading.as_ref().map_or(1, |f| f.rx_antennas)
+    }
+}
+
+/// The `n`-th of a family of seeds (the finaliser of SplitMix64 over a Weyl sequence).
+pub(super) fn another(seed: u64, n: usize) -> u64 {
+    let mut z = seed.wrapping_add((n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A format without a null leaves out `clip` where there is none, and what is left out of a waveform is the paper's: so a waveform that is not
+/// clipped is written as one that is clipped out of reach.
+mod waveform {
+    use super::ofdm::{Clip, Config};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    const OUT_OF_REACH_DB: f64 = 60.0;
+
+    pub(super) fn serialize<S: Serializer>(config: &Config, serializer: S) -> Result<S::Ok, S::Error> {
+        let clip = config.clip.or(Some(Clip::at(OUT_OF_REACH_DB)));
+        Config { clip, ..config.clone() }.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Config, D::Error> {
+        let config = Config::deserialize(deserializer)?;
+        Ok(Config { clip: config.clip.filter(|clip| *clip != Clip::at(OUT_OF_REACH_DB)), ..config })
     }
 }

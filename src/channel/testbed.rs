@@ -1,6 +1,7 @@
 use num_complex::Complex32;
 use std::f32::consts::SQRT_2;
 
+use super::scenario::another;
 use super::{Amplifier, Dropper, Fading, Gap, Impairments, Noise, Scenario, Stage, narrow, wide};
 use crate::ofdm::{Source, Transmitter};
 use crate::{Error, Result};
@@ -321,20 +322,7 @@ impl Chain {
 /// One transmitter for each antenna, each with its own payload.
 fn transmitters(scenario: &Scenario) -> Result<Vec<Transmitter>> {
     let source = if scenario.frames { Source::RandomFrames } else { Source::Continuous };
-    (0..scenario.tx_antennas())
-        .map(|antenna| {
-            let seed = another(scenario.seed ^ another(scenario.ofdm.seed, 0), antenna);
-            Transmitter::new(crate::ofdm::Config { seed, ..scenario.ofdm.clone() }, source.clone())
-        })
-        .collect()
-}
-
-/// The `n`-th of a family of seeds (the finaliser of SplitMix64 over a Weyl sequence).
-fn another(seed: u64, n: usize) -> u64 {
-    let mut z = seed.wrapping_add((n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    (0..scenario.tx_antennas()).map(|antenna| Transmitter::new(scenario.waveform(antenna), source.clone())).collect()
 }
 
 fn blocks(samples: u64) -> impl Iterator<Item = usize> {

@@ -8,9 +8,9 @@ use super::output::Output;
 use super::parameters::Parameters;
 use super::progress;
 use super::table::{Header, Source};
-use crate::filter::Filter;
 use crate::filter::registry::{self, Settings, Task};
-use crate::{Complex64, Error, Result, filter};
+use crate::filter::{Adaptive, Filter, finite};
+use crate::{Complex64, Error, Result};
 
 /// Run a filter over a table: one-step-ahead predictions of y from x0, x1, ...
 ///
@@ -76,7 +76,8 @@ pub(crate) struct Survey {
     pub(crate) largest: f64,
 }
 
-/// One line of prediction, and the sums for the summary.
+/// The sums that the summary is made of.
+#[derive(Default)]
 struct Sums {
     samples: u64,
     learned: u64,
@@ -86,114 +87,123 @@ struct Sums {
     right: u64,
 }
 
+/// One row on its way through a filter.
+#[derive(Default)]
+struct Row {
+    /// Whether all its numbers are finite.
+    usable: bool,
+    /// The numbers of its output line.
+    fields: Vec<f64>,
+    sums: Sums,
+}
+
+/// Predicts one row into [`Row::fields`] and adds to its sums.
+type Step<'a> = dyn FnMut(&[Complex64], Complex64, &mut Row) + 'a;
+
 fn predict(source: &Source, settings: &Settings, args: &Args, survey: &Survey, out: &mut dyn Write, name: &Path) -> Result<String> {
-    let taps = source.header().taps;
     let header = source.header();
+    let taps = header.taps;
     let started = Instant::now();
-    let mut sums = Sums { samples: 0, learned: 0, error: 0.0, power: 0.0, loss: 0.0, right: 0 };
+    let mut row = Row::default();
     let bar = progress::bar(survey.rows, settings.recipe().name);
-    let mut line = String::new();
-    let mut go = |out: &mut dyn Write, head: &str, step: &mut dyn FnMut(&[Complex64], Complex64, &mut Vec<f64>, &mut Sums)| -> Result<()> {
-        let put = |out: &mut dyn Write, line: &str| out.write_all(line.as_bytes()).map_err(|e| Error::io(name, e));
-        put(out, head)?;
-        let mut fields = Vec::new();
+    let mut go = |head: &str, step: &mut Step<'_>| -> Result<()> {
+        let mut line = head.to_owned();
         source.rows(|x, y| {
-            fields.clear();
-            sums.samples += 1;
-            step(x, y, &mut fields, &mut sums);
-            line.clear();
-            for (i, field) in fields.iter().enumerate() {
-                if i > 0 {
-                    line.push(',');
-                }
-                // The shortest decimals that read back as the same number.
-                line.push_str(&format!("{field:?}"));
-            }
             line.push('\n');
-            if sums.samples % 1024 == 0 {
-                bar.inc(1024);
+            out.write_all(line.as_bytes()).map_err(|e| Error::io(name, e))?;
+            row.fields.clear();
+            row.usable = finite(y) && x.iter().all(|&z| finite(z));
+            row.sums.samples += 1;
+            row.sums.learned += u64::from(row.usable);
+            step(x, y, &mut row);
+            line.clear();
+            for (i, field) in row.fields.iter().enumerate() {
+                // The shortest decimals that read back as the same number.
+                line.push_str(&format!("{}{field:?}", if i > 0 { "," } else { "" }));
             }
-            put(out, &line)
-        })
+            bar.inc(1);
+            Ok(())
+        })?;
+        line.push('\n');
+        out.write_all(line.as_bytes()).map_err(|e| Error::io(name, e))
     };
     let size = match settings.recipe().task {
         Task::Regression => {
             let mut f = registry::filter::<f64>(settings, taps)?;
             let has_variance = f.variance().is_some();
-            go(out, &regression_head(header, has_variance), &mut |x, y, fields, sums| {
+            go(&regression_head(header, has_variance), &mut |x, y, row| {
                 let p = f.adapt(x, y);
                 let e = y - p;
                 if header.complex_target {
-                    fields.extend([p.re, p.im, e.re, e.im])
+                    row.fields.extend([p.re, p.im, e.re, e.im])
                 } else {
-                    fields.extend([p.re, e.re])
+                    row.fields.extend([p.re, e.re])
                 }
-                fields.extend(f.variance());
-                if e.re.is_finite() && e.im.is_finite() {
-                    sums.learned += 1;
-                    sums.error += e.norm_sqr();
-                    sums.power += y.norm_sqr();
-                }
+                row.fields.extend(f.variance());
+                row.sums.deviation(row.usable, e.norm_sqr(), y.norm_sqr());
             })?;
             f.size()
         }
         Task::Counts => {
             let mut f = registry::counts::<f64>(settings, taps)?;
-            go(out, "prediction,error\n", &mut |x, y, fields, sums| {
+            go("prediction,error", &mut |x, y, row| {
                 let rate = f.adapt(x, y.re);
-                fields.extend([rate, y.re - rate]);
-                if y.re.is_finite() {
-                    sums.learned += 1;
-                    sums.error += (y.re - rate).powi(2);
-                    sums.power += y.re * y.re;
+                row.fields.extend([rate, y.re - rate]);
+                row.sums.deviation(row.usable, (y.re - rate).powi(2), y.re * y.re);
+                if row.usable {
                     // Up to log y!, which no prediction changes.
-                    sums.loss += rate - y.re * rate.max(f64::MIN_POSITIVE).ln();
+                    row.sums.loss += rate - y.re * rate.max(f64::MIN_POSITIVE).ln();
                 }
             })?;
-            filter::Adaptive::size(&f)
+            f.size()
         }
         Task::Bits => {
             let mut f = registry::bits::<f64>(settings, taps)?;
-            go(out, "prediction,error\n", &mut |x, y, fields, sums| {
-                let p = if y.re.is_finite() { f.adapt(x, y.re != 0.0) } else { f.predict(x) };
-                fields.extend([p, y.re - p]);
-                if y.re.is_finite() {
-                    sums.score(if y.re != 0.0 { p } else { 1.0 - p }, (p > 0.5) == (y.re != 0.0));
-                }
+            go("prediction,error", &mut |x, y, row| {
+                let bit = y.re != 0.0;
+                let p = if row.usable { f.adapt(x, bit) } else { f.predict(x) };
+                row.fields.extend([p, y.re - p]);
+                row.sums.score(row.usable, if bit { p } else { 1.0 - p }, (p > 0.5) == bit);
             })?;
-            filter::Adaptive::size(&f)
+            f.size()
         }
         Task::Classes => {
             let count = args.classes.unwrap_or(survey.largest as usize + 1).max(2);
             let mut f = registry::classes::<f64>(settings, count, taps)?;
             let names: Vec<_> = (0..count).map(|k| format!("p{k}")).collect();
-            go(out, &format!("{},error\n", names.join(",")), &mut |x, y, fields, sums| {
-                let class = y.re as usize;
-                let p = if y.re.is_finite() { f.adapt(x, class) } else { f.predict(x) };
-                fields.extend_from_slice(p);
-                let hit = p.get(class).copied().filter(|_| y.re.is_finite());
-                if let Some(hit) = hit {
-                    sums.score(hit, p.iter().all(|&other| other <= hit));
-                }
-                fields.push(hit.map_or(f64::NAN, |hit| 1.0 - hit));
+            go(&format!("{},error", names.join(",")), &mut |x, y, row| {
+                let class = if y.re.is_finite() { y.re as usize } else { usize::MAX };
+                let p = if row.usable { f.adapt(x, class) } else { f.predict(x) };
+                row.fields.extend_from_slice(p);
+                let hit = p.get(class).copied().unwrap_or(f64::NAN);
+                row.fields.push(1.0 - hit);
+                row.sums.score(row.usable && hit.is_finite(), hit, p.iter().all(|&other| other <= hit));
             })?;
-            filter::Adaptive::size(&f)
+            f.size()
         }
     };
     bar.finish_and_clear();
-    Ok(sums.summary(settings, size, started.elapsed().as_secs_f64()))
+    Ok(row.sums.summary(settings, size, started.elapsed().as_secs_f64()))
 }
 
 fn regression_head(header: &Header, variance: bool) -> String {
     let columns = if header.complex_target { "prediction_re,prediction_im,error_re,error_im" } else { "prediction,error" };
-    format!("{columns}{}\n", if variance { ",variance" } else { "" })
+    format!("{columns}{}", if variance { ",variance" } else { "" })
 }
 
 impl Sums {
-    fn score(&mut self, probability: f64, right: bool) {
-        self.learned += 1;
-        self.loss -= probability.max(f64::MIN_POSITIVE).ln();
-        self.right += u64::from(right);
+    fn deviation(&mut self, usable: bool, error: f64, power: f64) {
+        if usable {
+            self.error += error;
+            self.power += power;
+        }
+    }
+
+    fn score(&mut self, usable: bool, probability: f64, right: bool) {
+        if usable {
+            self.loss -= probability.max(f64::MIN_POSITIVE).ln();
+            self.right += u64::from(right);
+        }
     }
 
     fn summary(&self, settings: &Settings, size: usize, seconds: f64) -> String {

@@ -4,7 +4,9 @@ mod fit;
 mod output;
 mod parameters;
 mod progress;
+mod simulate;
 mod table;
+mod track;
 
 use std::process::ExitCode;
 
@@ -15,18 +17,23 @@ use clap::{Parser, Subcommand};
 #[command(name = "kaflow", version)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
 enum Command {
+    Track(Box<track::Args>),
     Fit(fit::Args),
+    Simulate(Box<simulate::Args>),
 }
 
 /// Parses the command line and runs it: 0 when it worked, 2 when the input is at fault.
 pub fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    // Without a command: what `kaflow track` does without arguments.
+    let result = match Cli::parse().command.unwrap_or_else(|| Command::Track(Box::new(track::Args::bare()))) {
+        Command::Track(args) => track::run(*args),
         Command::Fit(args) => fit::run(args),
+        Command::Simulate(args) => simulate::run(*args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -348,7 +348,7 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> Adaptive for KernelFilter<T, K, O
             state::same_shape("coefficients", plane.len(), memory.centres.len())?;
         }
         state::same_shape("ages", memory.born.len(), memory.centres.len())?;
-        if self.evict.budget.is_some_and(|budget| memory.centres.len() > budget) || !(memory.scale > T::zero()) {
+        if self.evict.budget.is_some_and(|budget| memory.centres.len() > budget) || memory.scale.is_nan() || memory.scale <= T::zero() {
             return Err(Error::State("its dictionary is larger than its budget or has no scale".into()));
         }
         dynamics.check()?;

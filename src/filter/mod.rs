@@ -18,10 +18,13 @@ mod krlst;
 mod linear;
 mod lms;
 mod memory_polynomial;
+mod mixture;
 mod nlms;
 mod recipes;
 pub mod registry;
+mod residual;
 pub mod state;
+pub mod two_speed;
 mod windowed;
 
 pub use kernel_filter::{Admit, Dynamics, Evict, KernelFilter};
@@ -29,8 +32,10 @@ pub use krlst::KrlsT;
 pub use linear::{Kalman, Rls};
 pub use lms::Lms;
 pub use memory_polynomial::MemoryPolynomial;
+pub use mixture::{Mixture, MixtureConfig};
 pub use nlms::Nlms;
 pub use recipes::{GaussianKernelFilter, bernoulli_klms, fklms, klms, multinomial_klms, norma, poisson_klms, qklms, steady_state_error};
+pub use residual::Residual;
 pub use windowed::{Window, Windowed};
 
 use num_complex::Complex;

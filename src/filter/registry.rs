@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Evict, Filter, Kalman, KrlsT, Lms, MemoryPolynomial, Nlms, Rls, fklms, klms, norma, qklms};
-use super::{KernelFilter, bernoulli_klms, multinomial_klms, poisson_klms};
+use super::{KernelFilter, Tracker, Windowed, bernoulli_klms, multinomial_klms, poisson_klms};
 use crate::kernel::{Equivariant, Gaussian, Kernel, Linear, Polynomial, Sum};
 use crate::observation::{Bernoulli, Gain, Multinomial, Poisson};
 use crate::{Error, Real, Result};
@@ -314,7 +314,7 @@ impl Settings {
     fn whole(&self, name: &str) -> Result<Option<usize>> {
         match self.optional(name)? {
             None => Ok(None),
-            Some(n) if n >= 0.0 && n <= 1e9 && n.fract() == 0.0 => Ok(Some(n as usize)),
+            Some(n) if (0.0..=1e9).contains(&n) && n.fract() == 0.0 => Ok(Some(n as usize)),
             Some(n) => Err(Error::parameter(name, "a whole number, at least 1", n)),
         }
     }
@@ -386,6 +386,11 @@ pub fn filter<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Filte
         "krlst" => Box::new(KrlsT::new(s.kernel()?, s.number("lambda")?, s.number("noise")?, s.whole("budget")?.unwrap_or(100), taps)?),
         name => return Err(Error::unknown("filter for complex targets", name, of_task(Task::Regression))),
     })
+}
+
+/// Builds a filter on a pair of streams, with a window of `taps` samples over `tx`. `settings` want a `spread` of `sqrt(taps · E|tx|²)`.
+pub fn tracker<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Tracker<T>>> {
+    Ok(Box::new(Windowed::new(filter(settings, taps)?, taps)?))
 }
 
 /// The names of all filters for a task.

@@ -122,7 +122,7 @@ fn level(classes: usize, f: impl Fn(usize) -> f64, y: usize, s: f64) -> f64 {
         }
         // Convex and falling: Newton from the left goes right in every step until rounding.
         let step = excess / slope;
-        if !(step > 0.0) || !step.is_finite() {
+        if step <= 0.0 || !step.is_finite() {
             break;
         }
         c += step;

@@ -78,6 +78,14 @@ impl Equalizer {
         &self.channel
     }
 
+    /// Mean delay of the channel's paths behind the start of the transform, in samples of a symbol of `size`: the turn of the channel from each carrier
+    /// to the next.
+    pub(crate) fn delay(&self, size: usize) -> f64 {
+        let neighbours = self.carriers.windows(2).zip(self.channel.windows(2)).filter(|(k, _)| k[1] == k[0] + 1);
+        let turn: Complex64 = neighbours.map(|(_, h)| wide(h[1]) * wide(h[0]).conj()).sum();
+        -turn.arg() / std::f64::consts::TAU * size as f64
+    }
+
     /// Equalises the active carriers of data symbol `index` in place. Returns the common phase in radians.
     pub(crate) fn equalize(&mut self, index: usize, carriers: &mut [Complex32]) -> f64 {
         carriers.iter_mut().zip(&self.inverse).for_each(|(z, inverse)| *z *= inverse);

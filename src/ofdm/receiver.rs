@@ -9,13 +9,18 @@ use super::{
     layout::Layout,
     synchronizer::{Sync, Synchronizer, rotate},
 };
-use crate::{Result, metrics::Evm};
+use crate::{
+    Result,
+    metrics::{Ber, Evm},
+};
 
 /// One received frame.
 #[derive(Clone, Debug, Default)]
 pub struct Packet {
     /// Index of the frame's first sample, by its strongest path, since the start of the stream.
     pub start: i64,
+    /// The same to a fraction of a sample, by the mean delay of the channel's paths: what an alignment follows.
+    pub arrival: f64,
     /// Carrier offset in cycles a sample; times [`Config::output_rate`] it is in Hz.
     pub offset: f64,
     /// Signal-to-noise ratio on the carriers (a power ratio), from the difference of the two long training symbols.
@@ -32,6 +37,15 @@ pub struct Packet {
     pub evm: Evm,
     /// Common phase of the pilots in each symbol, in radians.
     pub phases: Vec<f64>,
+}
+
+impl Packet {
+    /// Compares with the payload that was sent.
+    pub fn ber(&self, payload: &[u8]) -> Ber {
+        let mut ber = Ber::default();
+        ber.extend(payload, &self.bits);
+        ber
+    }
 }
 
 /// Receives frames from a stream that is pushed in pieces of any size; what it finds does not depend on the pieces.
@@ -119,14 +133,23 @@ impl Receiver {
 
     /// Back to the start of a stream.
     pub fn reset(&mut self) {
-        // Silence before the first sample, so that a frame may start with it.
-        let reach = self.history();
-        self.buffer.clear();
-        self.buffer.resize(reach, Complex32::default());
-        self.base = -(reach as i64);
-        self.state = State::Search(0);
-        self.detector.reset();
+        self.search_afresh(0);
         self.rejected = 0;
+    }
+
+    /// Samples are missing between the last call and the next: gives up the frame that is under way and counts on behind the hole.
+    pub fn gap(&mut self, missing: u64) {
+        self.search_afresh(self.base + self.buffer.len() as i64 + missing as i64);
+    }
+
+    fn search_afresh(&mut self, from: i64) {
+        // Silence before the first sample, so that a frame may start with it.
+        let history = self.history();
+        self.buffer.clear();
+        self.buffer.resize(history, Complex32::default());
+        self.base = from - history as i64;
+        self.state = State::Search(from);
+        self.detector.reset();
     }
 
     /// How often something looked like a short training and no long training followed.
@@ -212,7 +235,9 @@ impl Receiver {
         self.transform(origin, first + self.size as i64, sync.offset, scale);
         let packet = &mut self.packet;
         packet.snr = self.equalizer.train(&self.training, &self.carriers);
-        packet.start = origin + sync.strongest as i64 - (self.size * 5 / 2 + self.guard) as i64;
+        let before = (self.size * 5 / 2 + self.guard) as i64;
+        packet.start = origin + sync.strongest as i64 - before;
+        packet.arrival = (first - before) as f64 + self.equalizer.delay(self.size);
         packet.offset = sync.offset;
         packet.rms = sync.rms;
         packet.channel.clear();

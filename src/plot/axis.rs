@@ -129,15 +129,34 @@ impl Scale {
         let most = most.max(2);
         let step = step(self.hi / most as f64 - self.lo / most as f64);
         let (first, last) = ((self.lo / step - 1e-6).ceil(), (self.hi / step + 1e-6).floor());
-        let (exponent, suffix, unit) = prefix(&axis.unit, self.lo.abs().max(self.hi.abs()));
+        // Digits that all ticks share go into the title: 1.000002, 1.000004 become 2 and 4.
+        let round = 10f64.powf((self.hi - self.lo).log10().ceil());
+        let base =
+            if step < 1e-5 * self.lo.abs().min(self.hi.abs()) { ((self.lo / 2.0 + self.hi / 2.0) / round).round() * round } else { 0.0 };
+        let (exponent, suffix, unit) = prefix(&axis.unit, (self.lo - base).abs().max((self.hi - base).abs()));
         let unit_size = 10f64.powi(exponent);
-        let decimals = (-((step / unit_size).log10() + 1e-9).floor()).clamp(0.0, 9.0) as usize;
+        let decimals_of = |step: f64| (-(step.log10() + 1e-9).floor()).clamp(0.0, 12.0) as usize;
+        let decimals = decimals_of(step / unit_size);
         let count = (last - first).clamp(0.0, 4.0 * most as f64) as usize;
         let ticks = (0..=count).map(|i| (first + i as f64) * step);
         let write = |value: f64| {
-            if value == 0.0 && !suffix.is_empty() { "0".to_owned() } else { number(value / unit_size, decimals) + suffix }
+            let text = number((value - base) / unit_size, decimals);
+            match suffix {
+                "" => text,
+                _ if text.bytes().all(|b| b == b'0' || b == b'.') => "0".to_owned(),
+                _ => text + suffix,
+            }
         };
-        (ticks.map(|value| Tick { value, text: write(value) }).collect(), titled(&unit))
+        let title = if base == 0.0 {
+            titled(&unit)
+        } else {
+            let sign = if base < 0.0 { '+' } else { '−' };
+            // Where the ticks have a prefix, the offset needs a unit of its own.
+            let own = if unit == axis.unit { String::new() } else { format!(" {}", axis.unit) };
+            let offset = format!("{} {sign} {}{own}", axis.label, trim(number(base.abs(), decimals_of(round))));
+            if unit.is_empty() { offset } else { format!("{offset} ({unit})") }
+        };
+        (ticks.map(|value| Tick { value, text: write(value) }).collect(), title)
     }
 
     /// Decades, with 2 and 5 between them where there is room, and unlabelled ticks at the others; `None` where the range is too short for that.
@@ -206,11 +225,15 @@ pub fn short(value: f64) -> String {
         return value.to_string();
     }
     let exponent = value.abs().log10().floor() as i32;
-    let trim = |text: String| if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text };
     match exponent {
         -3..=4 => trim(number(value, (2 - exponent).max(0) as usize)),
         _ => format!("{}·10{}", trim(number(value / 10f64.powi(exponent), 2)), superscript(exponent)),
     }
+}
+
+/// Without zeros after the last digit of a fraction.
+fn trim(text: String) -> String {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 fn superscript(exponent: i32) -> String {
@@ -253,6 +276,8 @@ mod tests {
             ("dB", -18.3, 1.2, 5, "−15 −10 −5 0", "x (dB)"),
             ("Hz", -2.0e6, 2.0e6, 4, "−2 −1 0 1 2", "x (MHz)"),
             ("Hz", 2.4e9, 2.402e9, 4, "2.4000 2.4005 2.4010 2.4015 2.4020", "x (GHz)"),
+            ("V", 1.0, 1.000006, 3, "0 2 4 6", "x − 1 V (µV)"),
+            ("samples", 1e9 + 3.0, 1e9 + 52.0, 4, "20 40", "x − 1000000000 (samples)"),
             ("samples", 0.0, 1e6, 5, "0 0.2M 0.4M 0.6M 0.8M 1.0M", "x (samples)"),
             ("samples", 0.0, 8000.0, 4, "0 2000 4000 6000 8000", "x (samples)"),
             ("s", 0.0, 3.1e-5, 3, "0 20", "x (µs)"),

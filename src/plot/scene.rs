@@ -45,7 +45,7 @@ impl Rect {
                 to = to.min(q / p);
             }
         }
-        (from <= to).then(|| ((a.0 + from * dx, a.1 + from * dy), (a.0 + to * dx, a.1 + to * dy)))
+        (from <= to).then_some(((a.0 + from * dx, a.1 + from * dy), (a.0 + to * dx, a.1 + to * dy)))
     }
 }
 

@@ -58,15 +58,19 @@ fn refine(paths: &[Vec<Complex64>], step: usize, guess: f64, longest: usize) -> 
     let mut lag = 1;
     while lag <= longest.max(1) {
         let mut sum = Complex64::default();
-        let mut pairs = 0;
+        let mut most = 0.0;
         for z in paths.iter().filter(|z| z.len() > lag) {
-            sum += z[lag..].iter().zip(z.iter()).map(|(later, earlier)| later * earlier.conj()).sum::<Complex64>();
-            pairs += z.len() - lag;
+            for (later, earlier) in z[lag..].iter().zip(z) {
+                let pair = later * earlier.conj();
+                sum += pair;
+                most += pair.norm();
+            }
         }
-        if pairs == 0 {
+        if most == 0.0 {
             break;
         }
-        let strength = sum.norm() / pairs as f64;
+        // Not over the number of pairs: of bursts, few at some lags meet anything but silence.
+        let strength = sum.norm() / most;
         if lag == 1 {
             first = strength;
         } else if strength < 0.8 * first {

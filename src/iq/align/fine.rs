@@ -15,11 +15,11 @@ const MAX_SAMPLES: usize = 1 << 16;
 
 /// Paths before and after the coarse delay that can be part of the grid.
 const BEFORE: i64 = 5;
-const AFTER: i64 = 8;
+const AFTER: i64 = 12;
 const WIDE: usize = (BEFORE + AFTER + 1) as usize;
 
 /// The most paths of a grid.
-const MAX_PATHS: usize = 6;
+const MAX_PATHS: usize = 10;
 
 /// Fractions of a sample that are tried.
 const FRACTIONS: usize = 10;
@@ -63,45 +63,36 @@ pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delay: i64, carrier: &Car
     let length = (carrier.coherence / 2).clamp(64, 256).min(range.len());
     let spectrum = Spectrum::new(tx, range.start as i64 - delay - AFTER - 64, range.len() as i64 + WIDE as i64 + 128);
 
-    // Cost of every grid at every fraction.
-    let grids: Vec<Grid> = (1..=MAX_PATHS).flat_map(|paths| (0..=WIDE - paths).map(move |first| Grid { first, paths })).collect();
-    let costs: Vec<Vec<f64>> = (0..FRACTIONS)
-        .map(|f| {
-            let blocks = blocks(&spectrum.delayed(f as f64 / FRACTIONS as f64), rx, &range, length);
-            grids.iter().map(|&grid| cost(&blocks, grid, length)).collect()
-        })
-        .collect();
+    // What is left by every grid at every fraction: left[place][paths - 1], places in order, FRACTIONS to a sample.
+    let mut left = vec![[f64::INFINITY; MAX_PATHS]; WIDE * FRACTIONS];
+    for fraction in 0..FRACTIONS {
+        let blocks = blocks(&spectrum.delayed(fraction as f64 / FRACTIONS as f64), rx, &range, length);
+        for first in 0..WIDE {
+            left[first * FRACTIONS + fraction] = unexplained(&blocks, first, length);
+        }
+    }
     let power: f64 = rx[range.clone()].iter().map(|z| z.norm_sqr()).sum();
-    let lowest = costs.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    let best = |paths: usize| (0..left.len()).min_by(|&i, &j| left[i][paths - 1].total_cmp(&left[j][paths - 1])).unwrap_or(0);
+    let lowest = left.iter().flatten().copied().fold(f64::INFINITY, f64::min);
     let allowed = lowest * (1.0 + TOLERANCE) + NEGLIGIBLE * power;
-    // Grids come in order of their paths: the first that is allowed has the fewest. Among those with as many the cheapest counts.
-    let paths = (1..=MAX_PATHS)
-        .find(|&k| costs.iter().any(|c| c.iter().zip(&grids).any(|(&cost, grid)| grid.paths == k && cost <= allowed)))
-        .unwrap_or(1);
-    let candidates = (0..FRACTIONS).flat_map(|f| (0..grids.len()).map(move |g| (f, g))).filter(|&(_, g)| grids[g].paths == paths);
-    let (f, g) = candidates.min_by(|a, b| costs[a.0][a.1].total_cmp(&costs[b.0][b.1])).unwrap_or((0, 0));
+    let paths = (1..=MAX_PATHS).find(|&paths| left[best(paths)][paths - 1] <= allowed).unwrap_or(1);
+    let place = best(paths);
 
-    // Parabola through the neighbouring fractions, which may lie at the neighbouring path.
-    let grid = grids[g];
-    let neighbour = |step: i64| -> Option<f64> {
-        let place = (grid.first * FRACTIONS + f) as i64 + step;
-        let (first, fraction) = (place.div_euclid(FRACTIONS as i64), place.rem_euclid(FRACTIONS as i64) as usize);
-        let index = grids.iter().position(|g| g.paths == grid.paths && g.first as i64 == first)?;
-        Some(costs[fraction][index])
-    };
-    let bend = match (neighbour(-1), neighbour(1)) {
-        (Some(left), Some(right)) => {
-            let curvature = left + right - 2.0 * costs[f][g];
-            if curvature > 0.0 { (0.5 * (left - right) / curvature).clamp(-0.5, 0.5) } else { 0.0 }
+    // The lowest point of a parabola through the neighbours.
+    let at = |place: usize| left.get(place).map(|l| l[paths - 1]).filter(|l| l.is_finite());
+    let bend = match (place.checked_sub(1).and_then(at), at(place), at(place + 1)) {
+        (Some(before), Some(here), Some(after)) if before + after > 2.0 * here => {
+            (0.5 * (before - after) / (before + after - 2.0 * here)).clamp(-0.5, 0.5)
         }
         _ => 0.0,
     };
-    let fraction = (f as f64 + bend) / FRACTIONS as f64;
+    let grid = Grid { first: place / FRACTIONS, paths };
+    let fraction = ((place % FRACTIONS) as f64 + bend) / FRACTIONS as f64;
 
     // The channel on that grid, block by block.
     let shifted = spectrum.delayed(fraction);
     let solved = blocks(&shifted, rx, &range, length);
-    let taps: Vec<Vec<Complex64>> = solved.iter().map(|block| solve(block, grid, 1e-6)).collect();
+    let taps: Vec<Vec<Complex64>> = solved.iter().map(|block| solve(block, grid)).collect();
     let strength: Vec<f64> = (0..grid.paths).map(|i| taps.iter().map(|h| h[i].norm_sqr()).sum()).collect();
     let strongest = argmax(&strength);
     let first = strength.iter().position(|&s| s >= strength[strongest] / 16.0).unwrap_or(strongest);
@@ -144,7 +135,15 @@ fn argmax(values: &[f64]) -> usize {
 ///
 /// Not the strength of single paths: those of an oversampled signal are nearly dependent, and a fit spreads over all of them.
 fn precursors(blocks: &[Block], origin: usize, length: usize) -> usize {
-    let from = |first: usize| cost(blocks, Grid { first, paths: WIDE - first }, length);
+    let from = |first: usize| {
+        let paths = WIDE - first;
+        let mut left = 0.0;
+        for block in blocks {
+            let (_, y) = factor(block, Grid { first, paths });
+            left += (block.power - y[..paths].iter().map(|y| y.norm_sqr()).sum::<f64>()).max(0.0);
+        }
+        left / (1.0 - paths as f64 / length as f64)
+    };
     let power: f64 = blocks.iter().map(|b| b.power).sum();
     let allowed = from(0) * (1.0 + TOLERANCE) + NEGLIGIBLE * power;
     (0..origin).find(|&advance| from(origin - advance) <= allowed).unwrap_or(origin)
@@ -191,19 +190,23 @@ fn blocks(tx: &[Complex64], rx: &[Complex64], range: &std::ops::Range<usize>, le
     for start in range.clone().step_by(length).take_while(|start| start + length <= range.end) {
         let zero = Complex64::default();
         let mut block = Block { gram: [[zero; WIDE]; WIDE], cross: [zero; WIDE], power: 0.0 };
-        for n in start..start + length {
-            let newest = n - range.start + 64 + WIDE - 1;
-            let u: [Complex64; WIDE] = std::array::from_fn(|i| tx[newest - i]);
+        let newest = start - range.start + 64 + WIDE - 1;
+        for (k, z) in rx[start..start + length].iter().enumerate() {
+            let u = &tx[newest + k + 1 - WIDE..=newest + k];
+            let first = u[WIDE - 1].conj();
             for i in 0..WIDE {
-                let conj = u[i].conj();
-                block.cross[i] += conj * rx[n];
-                for j in i..WIDE {
-                    block.gram[i][j] += conj * u[j];
-                }
+                block.cross[i] += u[WIDE - 1 - i].conj() * z;
+                block.gram[0][i] += first * u[WIDE - 1 - i];
             }
-            block.power += rx[n].norm_sqr();
+            block.power += z.norm_sqr();
         }
-        for i in 0..WIDE {
+        // One step down the diagonal the same products are summed one sample earlier: only the two at the ends differ.
+        let end = newest + length - 1;
+        for i in 1..WIDE {
+            for j in i..WIDE {
+                let (enters, leaves) = (tx[newest - i].conj() * tx[newest - j], tx[end + 1 - i].conj() * tx[end + 1 - j]);
+                block.gram[i][j] = block.gram[i - 1][j - 1] + enters - leaves;
+            }
             for j in 0..i {
                 block.gram[i][j] = block.gram[j][i].conj();
             }
@@ -213,45 +216,61 @@ fn blocks(tx: &[Complex64], rx: &[Complex64], range: &std::ops::Range<usize>, le
     blocks
 }
 
-/// What a grid leaves unexplained, corrected for what it would explain of noise.
-fn cost(blocks: &[Block], grid: Grid, length: usize) -> f64 {
-    let mut left = 0.0;
+/// What grids of 1, 2, ... paths that begin at `first` leave unexplained, corrected for what they would explain of noise. Infinite where there is no such grid.
+fn unexplained(blocks: &[Block], first: usize, length: usize) -> [f64; MAX_PATHS] {
+    let most = MAX_PATHS.min(WIDE - first);
+    let mut left = [f64::INFINITY; MAX_PATHS];
+    left[..most].fill(0.0);
     for block in blocks {
-        let h = solve(block, grid, 1e-6);
-        let fitted: f64 = h.iter().zip(&block.cross[grid.first..]).map(|(h, c)| (h.conj() * c).re).sum();
-        left += (block.power - fitted).max(0.0);
-    }
-    left / (1.0 - grid.paths as f64 / length as f64)
-}
-
-/// Least squares on the grid's part of the normal equations, by Cholesky's method, with `ridge` relative to the mean diagonal.
-fn solve(block: &Block, grid: Grid, ridge: f64) -> Vec<Complex64> {
-    let n = grid.paths;
-    let at = |i: usize, j: usize| block.gram[grid.first + i][grid.first + j];
-    let load = ridge * (0..n).map(|i| at(i, i).re).sum::<f64>() / n as f64;
-    let mut lower = [[Complex64::default(); WIDE]; WIDE];
-    let mut h = vec![Complex64::default(); n];
-    for i in 0..n {
-        for j in 0..=i {
-            let inner: Complex64 = (0..j).map(|k| lower[i][k] * lower[j][k].conj()).sum();
-            if i == j {
-                let pivot = at(i, i).re + load - inner.re;
-                if pivot <= 0.0 || pivot.is_nan() {
-                    return h;
-                }
-                lower[i][i] = pivot.sqrt().into();
-            } else {
-                lower[i][j] = (at(i, j) - inner) / lower[j][j].re;
-            }
+        // One factorisation serves all: the smaller ones are its corners.
+        let (_, y) = factor(block, Grid { first, paths: most });
+        let mut remains = block.power;
+        for (left, y) in left.iter_mut().zip(&y[..most]) {
+            remains -= y.norm_sqr();
+            *left += remains.max(0.0);
         }
     }
-    for i in 0..n {
-        let inner: Complex64 = (0..i).map(|k| lower[i][k] * h[k]).sum();
-        h[i] = (block.cross[grid.first + i] - inner) / lower[i][i].re;
+    for (i, left) in left.iter_mut().enumerate() {
+        *left /= 1.0 - (i + 1) as f64 / length as f64;
     }
-    for i in (0..n).rev() {
-        let inner: Complex64 = (i + 1..n).map(|k| lower[k][i].conj() * h[k]).sum();
+    left
+}
+
+type Lower = [[Complex64; WIDE]; WIDE];
+
+/// Cholesky's factor of the grid's part of the Gram matrix, and the solution `y` of `L y = cross`: the energy that `k` paths explain is that of the first `k` of `y`.
+fn factor(block: &Block, grid: Grid) -> (Lower, [Complex64; WIDE]) {
+    let n = grid.paths;
+    let at = |i: usize, j: usize| block.gram[grid.first + i][grid.first + j];
+    // An oversampled signal's Gram matrix is nearly singular.
+    let load = 1e-6 * (0..WIDE).map(|i| block.gram[i][i].re).sum::<f64>() / WIDE as f64;
+    let mut lower = [[Complex64::default(); WIDE]; WIDE];
+    let mut y = [Complex64::default(); WIDE];
+    for i in 0..n {
+        for j in 0..i {
+            let inner: Complex64 = (0..j).map(|k| lower[i][k] * lower[j][k].conj()).sum();
+            lower[i][j] = (at(i, j) - inner) / lower[j][j].re;
+        }
+        let pivot = at(i, i).re + load - (0..i).map(|k| lower[i][k].norm_sqr()).sum::<f64>();
+        if pivot <= 0.0 || pivot.is_nan() {
+            // Silence, or a path that follows from the others: it explains nothing.
+            lower[i] = [Complex64::default(); WIDE];
+            lower[i][i] = f64::INFINITY.into();
+            continue;
+        }
+        lower[i][i] = pivot.sqrt().into();
+        let inner: Complex64 = (0..i).map(|k| lower[i][k] * y[k]).sum();
+        y[i] = (block.cross[grid.first + i] - inner) / lower[i][i].re;
+    }
+    (lower, y)
+}
+
+/// Least squares on the grid's part of the normal equations.
+fn solve(block: &Block, grid: Grid) -> Vec<Complex64> {
+    let (lower, mut h) = factor(block, grid);
+    for i in (0..grid.paths).rev() {
+        let inner: Complex64 = (i + 1..grid.paths).map(|k| lower[k][i].conj() * h[k]).sum();
         h[i] = (h[i] - inner) / lower[i][i].re;
     }
-    h
+    h[..grid.paths].to_vec()
 }

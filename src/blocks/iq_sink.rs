@@ -1,0 +1,202 @@
+//! Streams as recordings.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use futuresdr::runtime::dev::prelude::*;
+
+use super::{Fault, gap_length};
+use crate::{
+    Error,
+    iq::{Writer, sigmf::Meta},
+};
+
+/// Writes a stream to a file: SigMF, or raw `cf32_le`.
+///
+/// # Stream Inputs
+///
+/// `input`. A tag [`gap`](super::gap) starts a new capture in SigMF, whose index jumps over the hole; a raw file cannot say it.
+///
+/// # Stream Outputs
+///
+/// No stream outputs.
+///
+/// # Message Inputs
+///
+/// No message inputs.
+///
+/// # Message Outputs
+///
+/// No message outputs.
+///
+/// # Usage
+/// ```
+/// use futuresdr::{blocks::VectorSource, prelude::*};
+/// use kaflow::{blocks::IqSink, iq::{Datatype, Recording, Writer, sigmf::Meta}};
+///
+/// # fn main() -> Result<()> {
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("capture");
+/// let writer = Writer::create(&path, Meta::new(Datatype::CF32_LE, Some(20e6)), false)?;
+/// let (source, sink) = (VectorSource::<Complex32>::new(vec![Complex32::new(0.5, -0.5); 1000]), IqSink::new(writer));
+/// let mut fg = Flowgraph::new();
+/// connect!(fg, source > sink);
+/// Runtime::new().run(fg)?;
+/// assert_eq!(Recording::open(path.with_extension("sigmf-meta"), None)?.len(), 1000);
+/// # Ok(()) }
+/// ```
+#[derive(Block)]
+pub struct IqSink<I = DefaultCpuReader<Complex32>>
+where
+    I: CpuBufferReader<Item = Complex32>,
+{
+    #[input]
+    input: I,
+    file: Option<Target>,
+    written: u64,
+    flush: Option<Flush>,
+    fault: Fault,
+}
+
+/// How often to flush, and whom to tell.
+type Flush = (u64, Box<dyn FnMut(u64) -> crate::Result<()> + Send>);
+
+enum Target {
+    Sigmf(Box<Writer>),
+    Raw(BufWriter<File>, PathBuf),
+}
+
+impl IqSink {
+    /// Writes SigMF through `writer`.
+    pub fn new(writer: Writer) -> Self {
+        Self::with_buffers(Target::Sigmf(Box::new(writer)))
+    }
+
+    /// Writes raw `cf32_le` to the end of an open `file`; `path` names it in errors.
+    pub fn raw(file: File, path: impl AsRef<Path>) -> Self {
+        Self::with_buffers(Target::Raw(BufWriter::with_capacity(1 << 20, file), path.as_ref().into()))
+    }
+}
+
+impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
+    fn with_buffers(target: Target) -> Self {
+        let mut input = I::default();
+        input.set_min_buffer_size_in_items(super::BUFFER);
+        Self { input, file: Some(target), written: 0, flush: None, fault: Fault::default() }
+    }
+
+    /// Writes SigMF through `writer`; buffers of any kind.
+    pub fn sigmf_with_buffers(writer: Writer) -> Self {
+        Self::with_buffers(Target::Sigmf(Box::new(writer)))
+    }
+
+    /// Brings everything to the file at every multiple of `every` samples and at the end, and then calls `told` with the number of samples in it; `already`
+    /// counts those that were there before.
+    pub fn flush_every(mut self, every: u64, already: u64, told: impl FnMut(u64) -> crate::Result<()> + Send + 'static) -> Self {
+        self.written = already;
+        self.flush = Some((every.max(1), Box::new(told)));
+        self
+    }
+
+    /// Samples written.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// A handle that says why the block failed, if it did.
+    pub fn fault(&self) -> Fault {
+        self.fault.clone()
+    }
+}
+
+impl Target {
+    fn write(&mut self, samples: &[Complex32]) -> crate::Result<()> {
+        match self {
+            Self::Sigmf(writer) => writer.write(samples),
+            Self::Raw(file, path) => samples.iter().try_for_each(|z| {
+                let [a, b] = [z.re.to_le_bytes(), z.im.to_le_bytes()];
+                file.write_all(&[a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]]).map_err(|e| Error::io(&*path, e))
+            }),
+        }
+    }
+
+    fn gap(&mut self, missing: usize) -> crate::Result<()> {
+        match self {
+            Self::Sigmf(writer) => writer.gap(missing as u64),
+            Self::Raw(..) => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> crate::Result<()> {
+        match self {
+            Self::Sigmf(writer) => writer.flush(),
+            Self::Raw(file, path) => file.flush().map_err(|e| Error::io(&*path, e)),
+        }
+    }
+
+    fn finish(mut self) -> crate::Result<Option<Meta>> {
+        match self {
+            Self::Sigmf(writer) => writer.finish().map(Some),
+            Self::Raw(..) => self.flush().map(|()| None),
+        }
+    }
+}
+
+impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
+    /// Writes what there is, cut at gaps and where a flush is due.
+    fn store(&mut self) -> crate::Result<usize> {
+        let (input, tags) = self.input.slice_with_tags();
+        let mut holes: Vec<_> = tags.iter().filter_map(|t| gap_length(&t.tag).map(|missing| (t.index, missing))).collect();
+        holes.sort_unstable();
+        let Some(target) = &mut self.file else { return Ok(input.len()) };
+        let (mut at, mut holes) = (0, holes.into_iter().filter(|h| h.0 < input.len()).peekable());
+        while at < input.len() {
+            while let Some((_, missing)) = holes.next_if(|h| h.0 == at) {
+                target.gap(missing)?;
+            }
+            let mut end = holes.peek().map_or(input.len(), |h| h.0);
+            if let Some((every, _)) = &self.flush {
+                end = end.min(at.saturating_add((every - self.written % every) as usize));
+            }
+            target.write(&input[at..end])?;
+            self.written += (end - at) as u64;
+            at = end;
+            if let Some((every, told)) = &mut self.flush
+                && self.written.is_multiple_of(*every)
+            {
+                target.flush()?;
+                told(self.written)?;
+            }
+        }
+        Ok(at)
+    }
+
+    fn end(&mut self) -> crate::Result<()> {
+        if let Some(target) = self.file.take() {
+            target.finish()?;
+            if let Some((_, told)) = &mut self.flush {
+                told(self.written)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<I: CpuBufferReader<Item = Complex32>> Kernel for IqSink<I> {
+    async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
+        let n = self.store().map_err(|e| self.fault.raise(e))?;
+        self.input.consume(n);
+        if self.input.finished() {
+            io.finished = true;
+        }
+        Ok(())
+    }
+
+    async fn deinit(&mut self, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
+        self.end().map_err(|e| self.fault.raise(e))?;
+        Ok(())
+    }
+}

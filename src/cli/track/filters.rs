@@ -1,0 +1,108 @@
+//! Which filters run, with which parameters.
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::{Args, input::Survey};
+use crate::{
+    Error, Result,
+    filter::{
+        Tracker,
+        registry::{self, Recipe, Settings, Task, Value, Values},
+    },
+};
+
+/// What runs when nobody says.
+const DEFAULT: [&str; 8] = ["nlms", "fklms", "qklms", "norma", "krlst", "mp-rls", "two-speed", "mixture"];
+
+/// Centres that a filter keeps when nobody says: on a stream, a dictionary without a limit would only grow.
+const BUDGET: f64 = 500.0;
+
+/// A filter and what the user wants of it.
+pub(super) struct Choice {
+    recipe: &'static Recipe,
+    given: Values,
+    taps: usize,
+}
+
+impl Choice {
+    /// Builds the filter once, for its complaints.
+    pub(super) fn check(&self) -> Result<()> {
+        build(&self.recipe.settle(&self.given, 1.0)?, self.taps, 0).map(drop)
+    }
+}
+
+/// A filter that is ready to run.
+pub(super) struct Ready {
+    pub(super) name: &'static str,
+    pub(super) settings: Settings,
+    pub(super) tracker: Box<dyn Tracker<f32>>,
+}
+
+/// The filters that the command line asks for.
+pub(super) fn choose(args: &Args) -> Result<Vec<Choice>> {
+    let names: Vec<&str> = if args.filter.iter().any(|name| name == "all") {
+        registry::of_task(Task::Regression).collect()
+    } else if args.filter.is_empty() {
+        DEFAULT.into_iter().filter(|name| registry::recipe(name).is_ok()).collect()
+    } else {
+        args.filter.iter().map(String::as_str).collect()
+    };
+    let mut recipes: Vec<&'static Recipe> = Vec::new();
+    for name in names {
+        let recipe =
+            registry::recipe(name).map_err(|_| Error::unknown("filter", name, registry::of_task(Task::Regression).chain(["all"])))?;
+        if recipe.task != Task::Regression {
+            return Err(Error::unknown("filter for streams", name, registry::of_task(Task::Regression)));
+        }
+        if !recipes.iter().any(|r| r.name == recipe.name) {
+            recipes.push(recipe);
+        }
+    }
+    let file = args.params.as_deref().map(read).transpose()?.unwrap_or_default();
+    let has = |recipe: &Recipe, name: &str| recipe.parameters.iter().any(|(p, _)| *p == name);
+    // Among several filters a parameter is for those that have it; one that none of them has is a mistake.
+    if let Some(name) = args.parameters.0.keys().find(|name| !recipes.iter().any(|r| has(r, name))) {
+        let known = |r: &&Recipe| r.parameters.iter().map(|(p, _)| (*p).to_owned()).collect::<Vec<_>>();
+        let filter = recipes.iter().map(|r| r.name).collect::<Vec<_>>().join(", ");
+        let mut known: Vec<String> = recipes.iter().flat_map(|r| known(r)).collect();
+        known.sort();
+        known.dedup();
+        return Err(Error::NotApplicable { filter, name: name.clone(), known });
+    }
+    let choices = recipes.into_iter().map(|recipe| {
+        let mut given = file.get(recipe.name).cloned().unwrap_or_default();
+        given.extend(args.parameters.0.iter().filter(|(name, _)| has(recipe, name)).map(|(name, value)| (name.clone(), value.clone())));
+        if recipe.parameters.iter().any(|(p, preset)| *p == "budget" && matches!(preset, registry::Preset::Off)) {
+            given.entry("budget".into()).or_insert(Value::Number(BUDGET));
+        }
+        Choice { recipe, given, taps: args.taps }
+    });
+    Ok(choices.collect())
+}
+
+/// Parameters by filter: a table for each.
+fn read(path: &Path) -> Result<BTreeMap<String, Values>> {
+    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+    let file: BTreeMap<String, Values> = toml::from_str(&text).map_err(|e| Error::file(path, "parameters", e.message()))?;
+    for (name, values) in &file {
+        let recipe = registry::recipe(name).map_err(|e| Error::file(path, format!("[{name}]"), e.to_string()))?;
+        recipe.settle(values, 1.0).map_err(|e| Error::file(path, format!("[{name}]"), e.to_string()))?;
+    }
+    Ok(file)
+}
+
+/// Fills in what depends on the data, and builds.
+pub(super) fn settle(choices: &[Choice], args: &Args, survey: &Survey) -> Result<Vec<Ready>> {
+    let spread = (survey.power * args.taps as f64).sqrt();
+    choices
+        .iter()
+        .map(|choice| {
+            let settings = choice.recipe.settle(&choice.given, spread)?;
+            Ok(Ready { name: choice.recipe.name, tracker: build(&settings, args.taps, survey.advance)?, settings })
+        })
+        .collect()
+}
+
+fn build(settings: &Settings, taps: usize, _advance: usize) -> Result<Box<dyn Tracker<f32>>> {
+    Ok(Box::new(crate::filter::Windowed::new(registry::filter::<f32>(settings, taps)?, taps)?))
+}

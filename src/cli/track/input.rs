@@ -1,0 +1,261 @@
+//! Where the two streams come from.
+
+use std::{path::Path, str::FromStr};
+
+use num_complex::Complex32;
+
+use super::Args;
+use crate::{
+    Error, Result,
+    channel::{Scenario, TestBed},
+    iq::{
+        Pair, Recording,
+        align::{Alignment, Options, align_recordings},
+    },
+};
+
+/// How the recordings are brought into step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Align {
+    Auto,
+    None,
+    Delay(f64),
+}
+
+impl FromStr for Align {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match (text, text.parse::<f64>()) {
+            ("auto", _) => Ok(Self::Auto),
+            ("none", _) => Ok(Self::None),
+            (_, Ok(delay)) if delay.abs() <= 1e12 => Ok(Self::Delay(delay)),
+            _ => Err(Error::parameter("align", "auto, none or a delay in samples", text)),
+        }
+    }
+}
+
+/// Samples at the start that are looked at before anything runs.
+const LOOK: usize = 1 << 16;
+
+/// Two recordings, or the test bed.
+pub(super) enum Input {
+    Recordings { tx: Box<Recording>, rx: Box<Recording>, step: Step },
+    Bed(Box<TestBed>),
+}
+
+/// How the recordings are brought into step.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    Whole(i64),
+    Found(Alignment),
+}
+
+/// What a look at the start found out.
+pub(super) struct Survey {
+    /// The start of what the filters see and of what they predict.
+    pub(super) input: Vec<Complex32>,
+    pub(super) target: Vec<Complex32>,
+    /// Mean power of the filters' input.
+    pub(super) power: f64,
+    /// Whether all imaginary parts are zero.
+    pub(super) real: bool,
+    pub(super) sample_rate: Option<f64>,
+    pub(super) alignment: Option<Alignment>,
+    pub(super) delay: f64,
+    /// Taps that reach ahead.
+    pub(super) advance: usize,
+    /// Pairs there will be, missing samples not counted off.
+    pub(super) total: u64,
+    /// The streams in words, the same for the same streams.
+    pub(super) source: String,
+}
+
+impl Input {
+    pub(super) fn open(args: &Args) -> Result<Self> {
+        let (tx, rx, known) = match (&args.tx, &args.rx) {
+            (None, _) => {
+                let mut scenario = Scenario::preset(args.preset.as_deref().unwrap_or("paper"))?;
+                scenario.samples = args.samples.unwrap_or(scenario.samples);
+                scenario.seed = args.seed.unwrap_or(scenario.seed);
+                return Ok(Self::Bed(Box::new(TestBed::new(&scenario)?)));
+            }
+            (Some(pair), None) => {
+                let pair = Pair::open(pair).map_err(|error| alone(pair, error))?;
+                (pair.tx, pair.rx, pair.delay)
+            }
+            (Some(tx), Some(rx)) => (Recording::open(tx, args.format)?, Recording::open(rx, args.format)?, None),
+        };
+        let (mut tx, mut rx) = (tx, rx);
+        check(args, &mut tx, &mut rx)?;
+        let step = match (args.align, known) {
+            (Align::None, _) => Step::Whole(0),
+            (Align::Delay(delay), _) if delay.fract() == 0.0 => Step::Whole(delay as i64),
+            (Align::Delay(delay), _) => Step::Found(only_delay(delay)),
+            (Align::Auto, _) => Step::Found(align_recordings(&mut tx, &mut rx, Options::default())?),
+        };
+        Ok(Self::Recordings { tx: Box::new(tx), rx: Box::new(rx), step })
+    }
+
+    /// Looks at the start of the streams.
+    pub(super) fn survey(&mut self, args: &Args) -> Result<Survey> {
+        let (tx, rx, sample_rate, step, total, source) = match self {
+            Self::Bed(bed) => {
+                let mut bed = bed.clone();
+                let (mut tx, mut rx) = (Vec::new(), Vec::new());
+                while tx.len() < LOOK
+                    && let Some(chunk) = bed.next_chunk()
+                {
+                    tx.extend_from_slice(&chunk.tx[0]);
+                    rx.extend_from_slice(&chunk.rx[0]);
+                }
+                let scenario = bed.scenario();
+                let source = toml::to_string(scenario).map_err(|e| Error::Data(format!("the scenario cannot be written down: {e}")))?;
+                (tx, rx, Some(scenario.sample_rate()), Step::Whole(0), scenario.samples, source)
+            }
+            Self::Recordings { tx, rx, step } => {
+                let source = format!("{} ({}) and {} ({})", tx.data_path().display(), tx.len(), rx.data_path().display(), rx.len());
+                let start = |recording: &mut Recording| -> Result<Vec<Complex32>> {
+                    let samples = recording.read_up_to(LOOK + step.reach())?;
+                    recording.seek(0)?;
+                    Ok(samples)
+                };
+                let (a, b) = step.apply(&start(tx)?, &start(rx)?);
+                let (skip_tx, skip_rx) = step.skip();
+                let total = tx.len().saturating_sub(skip_tx).min(rx.len().saturating_sub(skip_rx));
+                (a, b, rx.sample_rate().or(tx.sample_rate()), *step, total, source)
+            }
+        };
+        let alignment = match step {
+            Step::Found(alignment) => Some(alignment),
+            Step::Whole(_) => None,
+        };
+        let ahead = alignment.map_or(0, |a| a.advance).min(args.taps / 2);
+        let advance = args.advance.unwrap_or(if args.equalize { args.taps / 2 } else { ahead });
+        if advance >= args.taps {
+            return Err(Error::parameter("advance", format!("less than the {} taps", args.taps), advance));
+        }
+        let real = tx.iter().chain(&rx).all(|z| z.im == 0.0);
+        let (input, target) = if args.equalize { (rx, tx) } else { (tx, rx) };
+        let finite: Vec<f64> = input.iter().map(|z| f64::from(z.re).powi(2) + f64::from(z.im).powi(2)).filter(|p| p.is_finite()).collect();
+        let power = finite.iter().sum::<f64>() / finite.len().max(1) as f64;
+        Ok(Survey {
+            power,
+            real,
+            sample_rate,
+            alignment,
+            delay: step.delay(),
+            advance,
+            total: total.saturating_sub(advance as u64),
+            source,
+            input,
+            target,
+        })
+    }
+}
+
+impl Step {
+    fn skip(&self) -> (u64, u64) {
+        match self {
+            Self::Whole(delay) => (delay.min(&0).unsigned_abs(), delay.max(&0).unsigned_abs()),
+            Self::Found(alignment) => alignment.skip(),
+        }
+    }
+
+    /// Samples of either recording that precede the first pair.
+    fn reach(&self) -> usize {
+        let (tx, rx) = self.skip();
+        tx.max(rx).min(1 << 20) as usize
+    }
+
+    fn delay(&self) -> f64 {
+        match self {
+            Self::Whole(delay) => *delay as f64,
+            Self::Found(alignment) => alignment.delay,
+        }
+    }
+
+    fn apply(&self, tx: &[Complex32], rx: &[Complex32]) -> (Vec<Complex32>, Vec<Complex32>) {
+        match self {
+            Self::Found(alignment) => alignment.apply(tx, rx),
+            Self::Whole(_) => {
+                let (skip_tx, skip_rx) = self.skip();
+                let tx = tx.get(skip_tx as usize..).unwrap_or_default();
+                let rx = rx.get(skip_rx as usize..).unwrap_or_default();
+                let n = tx.len().min(rx.len());
+                (tx[..n].to_vec(), rx[..n].to_vec())
+            }
+        }
+    }
+}
+
+/// A delay and nothing else.
+fn only_delay(delay: f64) -> Alignment {
+    Alignment {
+        delay,
+        peak: 0.0,
+        advance: 0,
+        cfo: 0.0,
+        gain: 1.0,
+        phase: 0.0,
+        dc: Default::default(),
+        inverted: false,
+        confidence: 1.0,
+        explained: 1.0,
+        coherence: 0,
+    }
+}
+
+/// One path alone must be a pair; whoever gave one recording forgot the other.
+fn alone(path: &Path, error: Error) -> Error {
+    let collection = path.is_dir() || path.extension().is_some_and(|e| e == "sigmf-collection");
+    if collection || !path.exists() {
+        error
+    } else {
+        Error::file(path, "recording", "is alone: give what was sent and what was received, or a .sigmf-collection")
+    }
+}
+
+/// Refuses what cannot be tracked.
+fn check(args: &Args, tx: &mut Recording, rx: &mut Recording) -> Result<()> {
+    let name = |r: &Recording| r.data_path().display().to_string();
+    let same_file = match (std::fs::canonicalize(tx.data_path()), std::fs::canonicalize(rx.data_path())) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    };
+    if same_file {
+        return Err(Error::Data(format!("{} was given as what was sent and as what was received", name(tx))));
+    }
+    if let (Some(a), Some(b)) = (tx.sample_rate(), rx.sample_rate())
+        && (a - b).abs() > 1e-3 * a
+    {
+        return Err(Error::Data(format!("{} has {a} samples a second and {} has {b}: resample one of them", name(tx), name(rx))));
+    }
+    if tx.len() != rx.len() && !args.trim {
+        let lengths = format!("{} has {} samples and {} has {}", name(tx), tx.len(), name(rx), rx.len());
+        return Err(Error::Data(format!("{lengths}: add --trim to use the common part")));
+    }
+    let mut same = tx.len() == rx.len();
+    let (mut loud_tx, mut loud_rx) = (false, false);
+    let (mut a, mut b) = (vec![Complex32::default(); LOOK], vec![Complex32::default(); LOOK]);
+    // One look decides, unless the recordings start silent or alike.
+    loop {
+        let (n, m) = (tx.read(&mut a)?, rx.read(&mut b)?);
+        loud_tx |= a[..n].iter().any(|z| *z != Complex32::default());
+        loud_rx |= b[..m].iter().any(|z| *z != Complex32::default());
+        same &= n == m && a[..n].iter().zip(&b[..m]).all(|(a, b)| a == b);
+        if (n == 0 && m == 0) || (loud_tx && loud_rx && !same) {
+            break;
+        }
+    }
+    for (loud, recording) in [(loud_tx, &*tx), (loud_rx, &*rx)] {
+        if !loud {
+            return Err(Error::Data(format!("{} is silent: all its samples are zero", name(recording))));
+        }
+    }
+    if same {
+        return Err(Error::Data(format!("{} and {} hold the same samples: there is no channel between them", name(tx), name(rx))));
+    }
+    tx.seek(0)?;
+    rx.seek(0)
+}

@@ -1,0 +1,177 @@
+//! What a run leaves behind: a table, JSON, curves, pictures, a page.
+
+use std::{fmt::Write as _, io::Write as _, path::Path, time::Duration};
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Args,
+    graph::{Outcome, Result1},
+    input::Survey,
+    pictures,
+};
+use crate::{Error, Result, cli::output::Output, plot};
+
+/// The names of what goes into the folder besides recordings.
+const FILES: [&str; 2] = ["nmse.csv", "report.html"];
+const PICTURES: [&str; 3] = ["nmse", "average", "amplifier"];
+
+/// Refuses a folder that holds results already, unless they may be replaced.
+pub(super) fn check_folder(folder: &Path, force: bool) -> Result<()> {
+    let pictures = PICTURES.iter().flat_map(|name| plot::files(&folder.join(name)));
+    let taken = FILES.iter().map(|name| folder.join(name)).chain(pictures).find(|path| path.exists());
+    match taken {
+        Some(path) if !force => Err(Error::file(path, "output", "exists already; name another folder or add --force")),
+        _ => std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e)),
+    }
+}
+
+/// The filters, the best first; those that diverged last.
+pub(super) fn by_error(outcome: &Outcome) -> Vec<&Result1> {
+    let mut filters: Vec<_> = outcome.filters.iter().collect();
+    let key = |f: &Result1| if f.total.nmse_db().is_nan() { f64::INFINITY } else { f.total.nmse_db() };
+    filters.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    filters
+}
+
+pub(super) fn write(args: &Args, survey: &Survey, outcome: &Outcome, elapsed: Duration) -> Result<()> {
+    if let Some(path) = &args.json {
+        let mut out = Output::create(path, args.force)?;
+        let text = serde_json::to_string_pretty(&json(args, survey, outcome)).map_err(|e| Error::file(path, "json", e.to_string()))?;
+        writeln!(out, "{text}").map_err(|e| Error::io(path, e))?;
+        out.finish()?;
+    }
+    let table = table(outcome);
+    if let Some(folder) = &args.out {
+        files(args, survey, outcome, folder, &table)?;
+    }
+    let mut stdout = std::io::stdout().lock();
+    let _ = write!(stdout, "{}{table}", summary(args, survey, outcome, elapsed));
+    if let Some(folder) = &args.out {
+        let _ = writeln!(stdout, "{}", folder.join("report.html").display());
+    }
+    Ok(())
+}
+
+/// One line on what was tracked.
+fn summary(args: &Args, survey: &Survey, outcome: &Outcome, elapsed: Duration) -> String {
+    let samples = outcome.filters.iter().map(|f| f.samples).max().unwrap_or(0);
+    let mut line = format!("{samples} samples in {:.1} s", elapsed.as_secs_f64());
+    if survey.real {
+        line += ", real-valued";
+    }
+    if args.skip > 0 {
+        let _ = write!(line, ", the first {} not averaged", args.skip);
+    }
+    if let Some(a) = &survey.alignment {
+        let _ = write!(line, ", delay {:.2} samples", a.delay);
+        let cfo = survey.sample_rate.map_or(format!("{:.3e} cycles a sample", a.cfo), |rate| format!("{:.1} Hz", a.cfo * rate));
+        let _ = write!(line, ", carrier offset {cfo}");
+    } else if survey.delay != 0.0 {
+        let _ = write!(line, ", delay {} samples", survey.delay);
+    }
+    if outcome.lost > 0 {
+        let _ = write!(line, ", {} missing", outcome.lost);
+    }
+    if outcome.interrupted {
+        line += ", interrupted";
+    }
+    line + "\n\n"
+}
+
+fn table(outcome: &Outcome) -> String {
+    let mut text = format!("{:<12} {:>8} {:>8} {:>9} {:>12}\n", "filter", "NMSE dB", "centres", "MS/s", "p99 latency");
+    for f in by_error(outcome) {
+        let _ = writeln!(text, "{:<12} {:>8.2} {:>8} {:>9.3} {:>12}", f.name, f.total.nmse_db(), f.centres, f.rate / 1e6, duration(f.p99));
+    }
+    text
+}
+
+fn duration(d: Duration) -> String {
+    match d.as_secs_f64() {
+        s if s < 1e-3 => format!("{:.0} us", 1e6 * s),
+        s if s < 1.0 => format!("{:.1} ms", 1e3 * s),
+        s => format!("{s:.2} s"),
+    }
+}
+
+fn json(args: &Args, survey: &Survey, outcome: &Outcome) -> Value {
+    let mut alignment = survey.alignment.as_ref().and_then(|a| serde_json::to_value(a).ok()).unwrap_or_else(|| json!({}));
+    if let Value::Object(map) = &mut alignment {
+        map.insert("delay".into(), json!(survey.delay));
+        map.insert("method".into(), json!(if survey.alignment.is_some() { "auto" } else { "none" }));
+        map.insert("taps_ahead".into(), json!(survey.advance));
+    }
+    let filters: Vec<_> = by_error(outcome)
+        .into_iter()
+        .map(|f| {
+            let mut parameters: Map<String, Value> = Map::from_iter([("taps".to_owned(), json!(args.taps))]);
+            parameters.extend(f.settings.values().iter().map(|(name, value)| (name.clone(), json!(value))));
+            json!({
+                "name": f.name,
+                "parameters": parameters,
+                "nmse_db": f.total.nmse_db(),
+                "samples": f.samples,
+                "centres": f.centres,
+                "samples_per_second": f.rate,
+                "p99_latency_seconds": f.p99.as_secs_f64(),
+            })
+        })
+        .collect();
+    json!({
+        "alignment": alignment,
+        "real": survey.real,
+        "sample_rate": survey.sample_rate,
+        "skip": args.skip,
+        "missing_samples": outcome.lost,
+        "interrupted": outcome.interrupted,
+        "filters": filters,
+    })
+}
+
+/// Curves, pictures and the page.
+fn files(args: &Args, survey: &Survey, outcome: &Outcome, folder: &Path, table: &str) -> Result<()> {
+    let filters = by_error(outcome);
+    let path = folder.join("nmse.csv");
+    let mut csv = Output::create(&path, true)?;
+    let mut text = String::from("filter,end,samples,nmse_db\n");
+    for f in &filters {
+        for row in &f.rows {
+            let _ = writeln!(text, "{},{},{},{}", f.name, row.end, row.samples, row.nmse_db());
+        }
+    }
+    csv.write_all(text.as_bytes()).map_err(|e| Error::io(&path, e))?;
+    csv.finish()?;
+
+    let mut figures = String::new();
+    for (name, figure) in pictures::all(args, survey, outcome)? {
+        figure.save(folder.join(name))?;
+        let _ = writeln!(figures, "<figure>{}</figure>", figure.svg());
+    }
+    let mut parameters = String::new();
+    for f in &filters {
+        let values: Vec<_> = f.settings.values().iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let _ = writeln!(parameters, "<tr><td>{}</td><td>{}</td></tr>", f.name, escape(&values.join(", ")));
+    }
+    let path = folder.join("report.html");
+    let mut page = Output::create(&path, true)?;
+    let text = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>kaflow track</title>\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n\
+         <style>body{{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em}}\
+         pre{{overflow-x:auto}}td{{padding:.1em 1em .1em 0;vertical-align:top}}figure{{margin:1.5em 0}}svg{{max-width:100%;height:auto}}</style>\n\
+         </head><body>\n<h1>kaflow track</h1>\n<pre>{}</pre>\n<pre>{}</pre>\n{figures}<h2>Parameters</h2>\n\
+         <table><tr><td>all</td><td>taps {}, ahead {}, skip {}</td></tr>\n{parameters}</table>\n</body></html>\n",
+        escape(&survey.source),
+        escape(table),
+        args.taps,
+        survey.advance,
+        args.skip,
+    );
+    page.write_all(text.as_bytes()).map_err(|e| Error::io(&path, e))?;
+    page.finish()
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

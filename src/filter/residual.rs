@@ -1,0 +1,171 @@
+//! A tracker followed by another on what the first leaves over.
+
+use num_complex::Complex;
+use num_traits::Zero;
+use serde::{Deserialize, Serialize};
+
+use super::{Adaptive, Tracker, finite, state};
+use crate::{Real, Result};
+
+/// Samples that the stages are run over at a time; results do not depend on it.
+const BLOCK: usize = 64;
+/// Samples over which the second stage earns its trust.
+const TRUST_WINDOW: f64 = 1000.0;
+/// Samples over which the variance is calibrated.
+const CALIBRATION_WINDOW: f64 = 300.0;
+
+/// `first` predicts the output, `second` (a QKLMS or fKLMS, say) predicts the error of `first` from the same input.
+///
+/// A second stage that has found nothing adds its own noise, so its contribution is multiplied by the regression of the error on it,
+/// `trust = sum e conj(p2) / sum |p2|^2` over the last thousand samples, real and between 0 and 1. The sum is no worse than `first` alone
+/// for long. The variance is that of `first`, scaled to the errors that remain.
+pub struct Residual<T: Real> {
+    first: Box<dyn Tracker<T>>,
+    second: Box<dyn Tracker<T>>,
+    moments: Moments,
+    frozen: bool,
+    prediction: Vec<Complex<T>>,
+    error: Vec<Complex<T>>,
+    correction: Vec<Complex<T>>,
+    variance: Vec<T>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Moments {
+    cross: f64,
+    power: f64,
+    // Remaining squared error, and the variance that `first` stated.
+    remaining: f64,
+    stated: f64,
+}
+
+impl Moments {
+    fn trust(&self) -> f64 {
+        if self.power > 0.0 { (self.cross / self.power).clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
+
+impl<T: Real> Residual<T> {
+    /// `second` on the error of `first`.
+    pub fn new(first: Box<dyn Tracker<T>>, second: Box<dyn Tracker<T>>) -> Self {
+        Self {
+            first,
+            second,
+            moments: Moments::default(),
+            frozen: false,
+            prediction: vec![Complex::zero(); BLOCK],
+            error: vec![Complex::zero(); BLOCK],
+            correction: vec![Complex::zero(); BLOCK],
+            variance: vec![T::zero(); BLOCK],
+        }
+    }
+
+    /// How much of the second stage's contribution counts, between 0 and 1.
+    pub fn trust(&self) -> f64 {
+        self.moments.trust()
+    }
+
+    fn combine(&mut self, i: usize, y: Complex<T>) -> (Complex<T>, T) {
+        let moments = &mut self.moments;
+        let (p1, p2) = (self.prediction[i], self.correction[i]);
+        let p2 = if finite(p2) { p2 } else { Complex::zero() };
+        let p = p1 + p2 * T::of(moments.trust());
+        // Where `first` states no variance the remaining error is all that is known.
+        let stated = self.variance[i].wide();
+        let variance = if stated.is_nan() {
+            moments.remaining
+        } else if moments.stated > 0.0 {
+            stated * moments.remaining / moments.stated
+        } else {
+            stated
+        };
+        if finite(y) && finite(p) && !self.frozen {
+            let e = y - p1;
+            moments.cross += ((e * p2.conj()).re.wide() - moments.cross) / TRUST_WINDOW;
+            moments.power += (p2.norm_sqr().wide() - moments.power) / TRUST_WINDOW;
+            let pace = 1.0 / CALIBRATION_WINDOW;
+            let remaining = (y - p).norm_sqr().wide();
+            if remaining.is_finite() {
+                // One corrupt sample counts no more than a bad one.
+                let most = if moments.remaining > 0.0 { 25.0 * moments.remaining } else { f64::INFINITY };
+                let (r, s) = (remaining.min(most), if stated.is_finite() { stated } else { 0.0 });
+                if moments.remaining > 0.0 {
+                    moments.remaining += pace * (r - moments.remaining);
+                    moments.stated += pace * (s - moments.stated);
+                } else {
+                    (moments.remaining, moments.stated) = (r, if s > 0.0 { r.max(s) } else { 0.0 });
+                }
+            }
+        }
+        (p, T::of(variance))
+    }
+}
+
+impl<T: Real> Adaptive for Residual<T> {
+    fn size(&self) -> usize {
+        self.first.size() + self.second.size()
+    }
+
+    fn reset(&mut self) {
+        self.first.reset();
+        self.second.reset();
+        self.moments = Moments::default();
+    }
+
+    /// Parameters are those of the second stage, and where it has no such parameter those of the first.
+    fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        match self.second.set(name, value) {
+            Err(crate::Error::NotApplicable { .. }) => self.first.set(name, value),
+            other => other,
+        }
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        state::encode(&state::kind::<T>("residual"), &(self.first.save()?, self.second.save()?, self.moments))
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+        let (first, second, moments): (Vec<u8>, Vec<u8>, Moments) = state::decode(&state::kind::<T>("residual"), bytes)?;
+        let before = self.first.save()?;
+        self.first.restore(&first)?;
+        if let Err(error) = self.second.restore(&second) {
+            self.first.restore(&before)?;
+            return Err(error);
+        }
+        self.moments = moments;
+        Ok(())
+    }
+}
+
+impl<T: Real> Tracker<T> for Residual<T> {
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+        let mut at = 0;
+        for (tx, rx) in tx.chunks(BLOCK).zip(rx.chunks(BLOCK)) {
+            let n = rx.len();
+            self.first.track(tx, rx, &mut self.prediction[..n], Some(&mut self.variance[..n]));
+            for (e, (y, p)) in self.error.iter_mut().zip(rx.iter().zip(&self.prediction)) {
+                *e = y - p;
+            }
+            self.second.track(tx, &self.error[..n], &mut self.correction[..n], None);
+            for (i, y) in rx.iter().enumerate() {
+                let (p, v) = self.combine(i, *y);
+                prediction[at + i] = p;
+                if let Some(variance) = variance.as_deref_mut() {
+                    variance[at + i] = v;
+                }
+            }
+            at += n;
+        }
+    }
+
+    fn gap(&mut self) {
+        self.first.gap();
+        self.second.gap();
+    }
+
+    fn freeze(&mut self, frozen: bool) {
+        self.frozen = frozen;
+        self.first.freeze(frozen);
+        self.second.freeze(frozen);
+    }
+}

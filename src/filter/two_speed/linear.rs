@@ -1,0 +1,216 @@
+//! Small complex vectors and matrices, planar (real parts, then imaginary parts) and padded with zeros to whole SIMD lanes.
+
+use num_complex::Complex;
+use serde::{Deserialize, Serialize};
+
+use crate::Real;
+
+/// Lengths are rounded up to a multiple of this.
+const LANES: usize = 4;
+
+/// The padded length of a vector of `n`.
+pub(super) fn padded(n: usize) -> usize {
+    n.div_ceil(LANES) * LANES
+}
+
+/// Calls `$f` with the length as a constant for the usual lengths, so that the compiler unrolls and vectorises it.
+macro_rules! with_length {
+    ($n:expr, $f:ident ( $($arg:expr),* )) => {
+        match $n {
+            4 => $f(4, $($arg),*),
+            8 => $f(8, $($arg),*),
+            12 => $f(12, $($arg),*),
+            16 => $f(16, $($arg),*),
+            n => $f(n, $($arg),*),
+        }
+    };
+}
+pub(super) use with_length;
+
+/// A complex vector; the padding stays zero.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) struct Vector<T: Real> {
+    pub(super) re: Vec<T>,
+    pub(super) im: Vec<T>,
+}
+
+impl<T: Real> Vector<T> {
+    /// Zeros; `n` is rounded up.
+    pub(super) fn zeros(n: usize) -> Self {
+        Self { re: vec![T::zero(); padded(n)], im: vec![T::zero(); padded(n)] }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.re.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.re.fill(T::zero());
+        self.im.fill(T::zero());
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, i: usize, z: Complex<T>) {
+        self.re[i] = z.re;
+        self.im[i] = z.im;
+    }
+
+    #[inline]
+    pub(super) fn get(&self, i: usize) -> Complex<T> {
+        Complex::new(self.re[i], self.im[i])
+    }
+
+    /// `sum a_i b_i`, no conjugate.
+    #[inline]
+    pub(super) fn dot(&self, other: &Self) -> Complex<T> {
+        with_length!(self.len(), dot(self, other))
+    }
+
+    /// `self += step * other`.
+    #[inline]
+    pub(super) fn add(&mut self, step: Complex<T>, other: &Self) {
+        with_length!(self.len(), add(self, step, other));
+    }
+
+    #[inline]
+    pub(super) fn scale(&mut self, by: Complex<T>) {
+        for (re, im) in self.re.iter_mut().zip(&mut self.im) {
+            (*re, *im) = (*re * by.re - *im * by.im, *re * by.im + *im * by.re);
+        }
+    }
+
+    pub(super) fn is_finite(&self) -> bool {
+        self.re.iter().chain(&self.im).all(|x| x.is_finite())
+    }
+}
+
+#[inline(always)]
+fn dot<T: Real>(n: usize, a: &Vector<T>, b: &Vector<T>) -> Complex<T> {
+    let (ar, ai, br, bi) = (&a.re[..n], &a.im[..n], &b.re[..n], &b.im[..n]);
+    let (mut re, mut im) = ([T::zero(); LANES], [T::zero(); LANES]);
+    for i in (0..n).step_by(LANES) {
+        for k in 0..LANES {
+            re[k] += ar[i + k] * br[i + k] - ai[i + k] * bi[i + k];
+            im[k] += ar[i + k] * bi[i + k] + ai[i + k] * br[i + k];
+        }
+    }
+    Complex::new((re[0] + re[1]) + (re[2] + re[3]), (im[0] + im[1]) + (im[2] + im[3]))
+}
+
+#[inline(always)]
+fn add<T: Real>(n: usize, a: &mut Vector<T>, step: Complex<T>, b: &Vector<T>) {
+    let (ar, ai, br, bi) = (&mut a.re[..n], &mut a.im[..n], &b.re[..n], &b.im[..n]);
+    for i in 0..n {
+        ar[i] += step.re * br[i] - step.im * bi[i];
+        ai[i] += step.re * bi[i] + step.im * br[i];
+    }
+}
+
+/// A square complex matrix, row by row; the padding stays zero.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) struct Matrix<T: Real> {
+    pub(super) re: Vec<T>,
+    pub(super) im: Vec<T>,
+}
+
+impl<T: Real> Matrix<T> {
+    /// Zeros; `n` is rounded up.
+    pub(super) fn zeros(n: usize) -> Self {
+        let size = padded(n) * padded(n);
+        Self { re: vec![T::zero(); size], im: vec![T::zero(); size] }
+    }
+
+    /// `diagonal` in the first `used` places, zeros elsewhere.
+    pub(super) fn set_diagonal(&mut self, n: usize, used: usize, diagonal: T) {
+        self.re.fill(T::zero());
+        self.im.fill(T::zero());
+        for i in 0..used {
+            self.re[i * n + i] = diagonal;
+        }
+    }
+
+    pub(super) fn scale(&mut self, by: T) {
+        for x in self.re.iter_mut().chain(&mut self.im) {
+            *x *= by;
+        }
+    }
+
+    /// `out = M^H conj(u)`, that is `M conj(u)` where `M` is Hermitian: rows are summed, so no lane waits for another.
+    #[inline(always)]
+    pub(super) fn adjoint_times_conj(&self, n: usize, u: &Vector<T>, out: &mut Vector<T>) {
+        let (or, oi) = (&mut out.re[..n], &mut out.im[..n]);
+        or.fill(T::zero());
+        oi.fill(T::zero());
+        for j in 0..n {
+            let (row_re, row_im) = (&self.re[j * n..][..n], &self.im[j * n..][..n]);
+            let (ur, ui) = (u.re[j], u.im[j]);
+            for i in 0..n {
+                or[i] += row_re[i] * ur - row_im[i] * ui;
+                oi[i] -= row_re[i] * ui + row_im[i] * ur;
+            }
+        }
+    }
+
+    /// `M -= gain * a b^H`. With `a = b` a Hermitian matrix stays Hermitian to the last bit, its diagonal exactly real: both halves
+    /// are made of the same products.
+    #[inline(always)]
+    pub(super) fn downdate(&mut self, n: usize, gain: T, a: &Vector<T>, b: &Vector<T>) {
+        let (br, bi) = (&b.re[..n], &b.im[..n]);
+        for i in 0..n {
+            let (row_re, row_im) = (&mut self.re[i * n..][..n], &mut self.im[i * n..][..n]);
+            let (ar, ai) = (a.re[i], a.im[i]);
+            for j in 0..n {
+                row_re[j] -= gain * (ar * br[j] + ai * bi[j]);
+                row_im[j] -= gain * (ai * br[j] - ar * bi[j]);
+            }
+        }
+    }
+
+    /// Multiplies row `i` by `row` and column `i` by `column`.
+    pub(super) fn scale_cross(&mut self, n: usize, i: usize, row: T, column: T) {
+        for j in 0..n {
+            self.re[i * n + j] *= row;
+            self.im[i * n + j] *= row;
+            self.re[j * n + i] *= column;
+            self.im[j * n + i] *= column;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_match_plain_complex_arithmetic_for_every_length() {
+        for n in [1usize, 3, 4, 5, 8, 11, 16, 23] {
+            let z = |k: usize| Complex::new((k as f64 * 0.7).sin(), (k as f64 * 1.3 + 0.2).cos());
+            let (mut a, mut b, mut out, mut m) = (Vector::zeros(n), Vector::zeros(n), Vector::zeros(n), Matrix::<f64>::zeros(n));
+            let p = padded(n);
+            for i in 0..n {
+                a.set(i, z(i));
+                b.set(i, z(i + 50));
+                for j in 0..n {
+                    (m.re[i * p + j], m.im[i * p + j]) = (z(i * n + j).re, z(i * n + j).im);
+                }
+            }
+            let expected: Complex<f64> = (0..n).map(|i| z(i) * z(i + 50)).sum();
+            assert!((a.dot(&b) - expected).norm() < 1e-12);
+            m.adjoint_times_conj(p, &a, &mut out);
+            m.downdate(p, 0.5, &a, &b);
+            for i in 0..n {
+                let expected: Complex<f64> = (0..n).map(|j| z(j * n + i).conj() * z(j).conj()).sum();
+                assert!((out.get(i) - expected).norm() < 1e-12);
+                for j in 0..n {
+                    let expected = z(i * n + j) - z(i) * z(j + 50).conj() * 0.5;
+                    assert!((Complex::new(m.re[i * p + j], m.im[i * p + j]) - expected).norm() < 1e-12);
+                }
+            }
+            a.add(z(7), &b);
+            assert!((0..n).all(|i| (a.get(i) - z(i) - z(7) * z(i + 50)).norm() < 1e-12));
+            assert!((n..p).all(|i| a.get(i) == Complex::new(0.0, 0.0) && out.get(i) == a.get(i)));
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! Two-speed tracking: a slow amplifier in front of a fast channel.
+//!
+//! Kernel filters that forget do so at one rate. In a radio the saturation of the amplifier hardly changes while the channel fades in
+//! milliseconds; whoever forgets both loses the nonlinearity every time the channel moves. Here the state has two parts with two dynamics.
+//!
+//! # Model
+//!
+//! ```text
+//!        theta_{t-1} ───► theta_t ───►          weights of the nonlinearity, slow
+//!                            │
+//!   x_t, x_{t-1}, ... ──► u_t = g(x_t) ──┐
+//!                                        ├──► y_t ◄── offset b_t, noise n_t
+//!        (h,v)_{t-1} ────► (h,v)_t ──────┘
+//!                            ▲                  taps and their velocities, fast
+//!                         carrier w
+//!
+//!   u_t = x_t G(|x_t|),   G(r) = theta_0 + sum_j theta_j exp(-(r - c_j)^2 / 2 s^2)
+//!   y_t = sum_l h_{l,t} u_{t-l} + b_t + n_t
+//! ```
+//!
+//! - **Nonlinearity.** A kernel expansion over the envelope, `G` complex (AM/AM and AM/PM): phase-equivariant for complex data, a signed odd
+//!   function for real data. The centres cover 0 to 3.2 times the RMS of the input and follow it when the power changes by more than 2 dB;
+//!   the learned curve is stretched along. The weights diffuse back to their prior, `theta_t ~ N(theta_{t-1}, drift (Sigma_0 - Sigma))` in
+//!   effect. The prior `Sigma_0` gives every envelope the same deviation of the *output*, and is conditioned on a power-weighted mean gain
+//!   of 1: that fixes the scale (and phase) that `g` and `h` could otherwise trade, since no update leaves the plane. With `memory` the
+//!   expansion sums over several delays of `x`.
+//! - **Channel.** Each tap has a position and a velocity, `h' = e^{jw}(a h + v)`, `v' = e^{jw}(b v + q)`; `a` and `b` are so close to 1 that
+//!   they matter only in directions that the input does not excite. [`Motion::Walk`] is the simpler random walk. The variance of `q` in
+//!   units of the noise is `span^-4` (`span^-2` for a walk): the steady state of the filter is a smoother over about `span` samples, at any
+//!   signal level and noise. Taps weaker than the strongest get less of it, in proportion to their running power, so that too many taps
+//!   cost little.
+//! - **Carrier.** The rotation that all taps have in common, `Im sum conj(h) v / sum |h|^2`, is moved from the velocities into `w`; the
+//!   prediction does not notice. A slow channel on a receiver some kHz off is slow again.
+//! - **Noise.** Its variance is unknown. Covariances of the channel are kept in units of it, as in conjugate Bayesian regression.
+//!
+//! # Updates
+//!
+//! With `d_j = sum_l h_l x_{t-l} phi_j(|x_{t-l}|)` (the regressor of `theta`) and `u` (that of `h`), given all up to `t-1`:
+//!
+//! ```text
+//!   p  = h.u + b                                      prediction
+//!   S  = sigma^2 (1 + u P_h u^H + P_b) + d P_theta d^H  its variance
+//!   e  = y - p,   z = |e|^2 / S
+//!   h     += sigma^2 P_h u^H e / S,    P_h     -= sigma^2 P_h u^H u P_h / S      (velocities likewise)
+//!   theta += P_theta d^H e / S,        P_theta -= P_theta d^H d P_theta / S
+//!   sigma^2 *= 1 + (z - 1) / 300
+//! ```
+//!
+//! # What is approximated
+//!
+//! - This is an extended Kalman filter on `(h, v, b, theta)` whose covariance between the blocks is dropped: each block is filtered given the
+//!   mean of the other, but all see the full variance `S`, so neither claims an error that the other may have caused.
+//! - After the first 4096 samples the nonlinearity learns from every eighth sample: it is slow by construction.
+//! - The outputs of the nonlinearity in the window are recomputed only when its weights change.
+//! - Errors beyond `z = 12` are weighted down to it (as with a heavy-tailed noise), and when `z` averages 4 over some 20 samples the channel
+//!   is taken to have jumped: its covariance, not its estimate, starts again from the prior.
+//! - Conjugate taps (`widely_linear`) learn, but the nonlinearity does not learn through them.
+//!
+//! # Scale and precision
+//!
+//! `tx` is divided by its running RMS, `rx` needs no scaling as long as its squares are in range. Covariances stay Hermitian to the last bit
+//! and are bounded by their priors, so that a band without excitation (oversampled OFDM) does no harm, in `f32` either.
+
+mod basis;
+mod channel;
+mod config;
+mod linear;
+mod power;
+mod saturation;
+
+use num_complex::Complex;
+use num_traits::{One, Zero};
+use serde::{Deserialize, Serialize};
+
+pub use config::{Motion, TwoSpeedConfig, pair};
+
+use self::basis::Basis;
+use self::channel::Channel;
+use self::linear::Vector;
+use self::power::{Change, Power};
+use self::saturation::Saturation;
+use super::{Adaptive, Tracker, finite, state};
+use crate::{Error, Real, Result};
+
+/// Samples over which the noise variance is averaged.
+const NOISE_WINDOW: f64 = 300.0;
+/// Squared errors count up to this many times their variance: a corrupt sample does no lasting harm, a lasting change is still followed.
+const OUTLIER: f64 = 12.0;
+/// The channel has jumped when squared errors, averaged over `JUMP_WINDOW` samples, are this many times their variance.
+const JUMP: f64 = 4.0;
+const JUMP_WINDOW: f64 = 20.0;
+/// Samples after the start (or a jump) before a jump is believed.
+const SETTLED: u64 = 100;
+/// Samples between looks at bounds and carrier.
+const HOUSEKEEPING: u64 = 16;
+/// The carrier follows the rotation of the taps over this many samples, at first faster.
+const CARRIER_WINDOW: f64 = 100.0;
+/// Samples during which the nonlinearity learns from every sample, and how many it skips to later.
+const EAGER: u64 = 4096;
+const LAZY: u64 = 8;
+/// Prior variance of the offset in units of the noise, and its diffusion.
+const OFFSET_PRIOR: f64 = 1e2;
+const OFFSET_DIFFUSION: f64 = 1e-8;
+
+/// The Hammerstein tracker with two speeds; the model is in the [module's documentation](self).
+///
+/// ```
+/// use kaflow::{Complex, filter::{Tracker, two_speed::{TwoSpeed, TwoSpeedConfig}}};
+/// // tanh, then a tap that turns; no noise.
+/// let tx: Vec<Complex<f64>> = (0..4000).map(|n| Complex::new(2.0 * (0.7 * n as f64).sin(), 2.0 * (1.9 * (n as f64).sqrt() * 7.0).cos())).collect();
+/// let rx: Vec<_> = tx.iter().enumerate().map(|(n, x)| x / x.norm() * x.norm().tanh() * Complex::from_polar(1.0, 1e-3 * n as f64)).collect();
+/// let mut tracker = TwoSpeed::new(TwoSpeedConfig { taps: 1, ..TwoSpeedConfig::default() }).unwrap();
+/// let mut prediction = vec![Complex::new(0.0, 0.0); 4000];
+/// tracker.track(&tx, &rx, &mut prediction, None);
+/// let error: f64 = rx.iter().zip(&prediction).skip(2000).map(|(y, p)| (y - p).norm_sqr()).sum();
+/// assert!(error / 2000.0 < 1e-3, "{error}");
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct TwoSpeed<T: Real> {
+    config: TwoSpeedConfig,
+    #[serde(skip)]
+    basis: Basis<T>,
+    #[serde(skip)]
+    frozen: bool,
+    power: Power,
+    inverse: T,
+    saturation: Saturation<T>,
+    channel: Channel<T>,
+    // Outputs of the nonlinearity, newest first; behind them their conjugates where the taps are widely linear.
+    u: Vector<T>,
+    noise: T,
+    // Variance that the weights of the nonlinearity add, as last computed.
+    slow: T,
+    offset: Complex<T>,
+    offset_variance: T,
+    carrier: T,
+    turn: Complex<T>,
+    surprise: T,
+    count: u64,
+    since_jump: u64,
+    since_slow: u64,
+    unclean: u64,
+    real: bool,
+}
+
+impl<T: Real> TwoSpeed<T> {
+    /// A tracker that knows nothing yet.
+    pub fn new(config: TwoSpeedConfig) -> Result<Self> {
+        config.validate()?;
+        let basis = Basis::new(config.centres);
+        let taps = if config.widely_linear { 2 * config.taps } else { config.taps };
+        let mut tracker = Self {
+            saturation: Saturation::new(&basis, config.memory, config.taps, config.drift),
+            channel: Channel::new(taps, config.motion, config.span),
+            u: Vector::zeros(taps),
+            config,
+            basis,
+            frozen: false,
+            power: Power::default(),
+            inverse: T::zero(),
+            noise: T::zero(),
+            slow: T::zero(),
+            offset: Complex::zero(),
+            offset_variance: T::zero(),
+            carrier: T::zero(),
+            turn: Complex::one(),
+            surprise: T::zero(),
+            count: 0,
+            since_jump: 0,
+            since_slow: 0,
+            unclean: 0,
+            real: true,
+        };
+        tracker.reset();
+        Ok(tracker)
+    }
+
+    /// The parameters.
+    pub fn config(&self) -> &TwoSpeedConfig {
+        &self.config
+    }
+
+    /// The taps of the channel as it is now, newest sample first, for input in the units of `tx`; conjugate taps behind them.
+    pub fn taps(&self) -> Vec<Complex<T>> {
+        (0..self.channel.taps()).map(|l| self.channel.h.get(l) * self.inverse).collect()
+    }
+
+    /// The gain `G(|x|)` at an envelope in the units of `tx`; its power-weighted mean is 1.
+    pub fn gain(&self, envelope: T) -> Complex<T> {
+        self.saturation.curve(&self.basis, envelope * self.inverse)
+    }
+
+    /// The carrier offset in radians a sample; zero where it is not estimated.
+    pub fn carrier(&self) -> T {
+        self.carrier
+    }
+
+    /// The variance of the noise.
+    pub fn noise(&self) -> T {
+        self.noise
+    }
+
+    /// The constant that the receiver adds.
+    pub fn offset(&self) -> Complex<T> {
+        self.offset
+    }
+
+    /// Whether no sample so far had an imaginary part.
+    pub fn is_real(&self) -> bool {
+        self.real
+    }
+
+    fn follow_power(&mut self, ratio: f64) {
+        let mean = self.saturation.rescale(ratio, &self.basis);
+        self.channel.rescale(mean * T::of(ratio));
+        self.refresh();
+    }
+
+    /// All outputs of the nonlinearity, with its present weights.
+    fn refresh(&mut self) {
+        for l in 0..self.config.taps {
+            let u = self.saturation.output(l);
+            self.place(l, u);
+        }
+    }
+
+    #[inline]
+    fn place(&mut self, l: usize, u: Complex<T>) {
+        self.u.set(l, u);
+        if self.config.widely_linear {
+            // Of real data the conjugates would only repeat the outputs.
+            self.u.set(self.config.taps + l, if self.real { Complex::zero() } else { u.conj() });
+        }
+    }
+
+    /// Takes in a sample of the input; whether the window is fit to learn from.
+    #[inline]
+    fn push(&mut self, x: Complex<T>) -> bool {
+        let power = x.re.wide() * x.re.wide() + x.im.wide() * x.im.wide();
+        let mut x = x;
+        if power.is_finite() {
+            match self.power.push(power) {
+                Change::None => {}
+                Change::Grow(ratio) => {
+                    self.inverse = T::of(self.power.inverse());
+                    self.follow_power(ratio);
+                }
+                Change::Glitch => {
+                    x = Complex::zero();
+                    self.unclean = self.saturation.lags() as u64;
+                }
+            }
+            if self.inverse == T::zero() {
+                self.inverse = T::of(self.power.inverse());
+            }
+            if x.im != T::zero() {
+                self.real = false;
+            }
+        } else {
+            x = Complex::zero();
+            self.unclean = self.saturation.lags() as u64;
+        }
+        self.saturation.push(x * self.inverse, &self.basis);
+        let taps = self.config.taps;
+        self.u.re.copy_within(..taps - 1, 1);
+        self.u.im.copy_within(..taps - 1, 1);
+        if self.config.widely_linear {
+            self.u.re.copy_within(taps..2 * taps - 1, taps + 1);
+            self.u.im.copy_within(taps..2 * taps - 1, taps + 1);
+        }
+        let newest = self.saturation.output(0);
+        self.place(0, newest);
+        let clean = self.unclean == 0;
+        self.unclean = self.unclean.saturating_sub(1);
+        clean
+    }
+
+    #[inline]
+    fn step(&mut self, x: Complex<T>, y: Complex<T>) -> (Complex<T>, T) {
+        let clean = self.push(x);
+        self.channel.propagate(self.turn);
+        let fast = self.channel.spread(&self.u);
+        let prediction = self.channel.h.dot(&self.u) + self.offset;
+
+        self.since_slow += 1;
+        let slow_turn = self.config.centres > 0 && (self.count < EAGER || self.since_slow >= LAZY);
+        if slow_turn {
+            self.slow = self.saturation.spread(&self.channel.h, self.config.taps);
+        }
+        let relative = T::one() + fast + self.offset_variance;
+        let variance = self.noise * relative + self.slow;
+        if !self.frozen && clean && finite(y) {
+            self.learn(y - prediction, y, relative, variance, slow_turn);
+        }
+        (prediction, variance)
+    }
+
+    #[inline]
+    fn learn(&mut self, error: Complex<T>, y: Complex<T>, relative: T, variance: T, slow_turn: bool) {
+        if y.im != T::zero() {
+            self.real = false;
+        }
+        let squared = error.norm_sqr();
+        if !squared.is_finite() || self.inverse == T::zero() {
+            return;
+        }
+        if self.noise <= T::zero() {
+            // The first error that is not zero sets the scale.
+            self.noise = squared / relative;
+            if !(self.noise > T::zero()) {
+                return;
+            }
+            self.channel.correct(error, relative.recip());
+            return;
+        }
+        let outlier = T::of(OUTLIER);
+        let surprise = squared / variance;
+        if !surprise.is_finite() {
+            return;
+        }
+        let weight = if surprise > outlier { outlier / squared } else { variance.recip() };
+        let capped = surprise.min(outlier);
+        let relative_weight = self.noise * weight;
+        self.channel.correct(error, relative_weight);
+        if slow_turn {
+            self.saturation.correct(error, weight, self.since_slow as usize);
+            self.since_slow = 0;
+            self.refresh();
+        }
+        self.offset += error * (relative_weight * self.offset_variance);
+        self.offset_variance -= relative_weight * self.offset_variance * self.offset_variance;
+        self.offset_variance += T::of(OFFSET_DIFFUSION);
+
+        self.count += 1;
+        self.since_jump += 1;
+        let pace = T::of(NOISE_WINDOW.min(self.count as f64).recip());
+        self.noise *= T::one() + pace * (capped - T::one());
+        self.surprise += (capped - self.surprise) * T::of(1.0 / JUMP_WINDOW);
+        if self.surprise > T::of(JUMP) && self.since_jump > SETTLED {
+            self.channel.reopen();
+            self.surprise = T::one();
+            self.since_jump = 0;
+        }
+        if self.count.is_multiple_of(HOUSEKEEPING) {
+            self.keep_house();
+        }
+    }
+
+    fn keep_house(&mut self) {
+        if !self.channel.is_finite() {
+            self.channel.reset();
+        }
+        self.channel.share_diffusion();
+        self.channel.bound();
+        self.saturation.bound();
+        if self.config.carrier {
+            let share = HOUSEKEEPING as f64 / CARRIER_WINDOW.min(self.count as f64);
+            self.carrier += self.channel.take_rotation(T::of(share));
+            self.turn = Complex::new(self.carrier.cos(), self.carrier.sin());
+        }
+    }
+}
+
+impl<T: Real> Adaptive for TwoSpeed<T> {
+    fn size(&self) -> usize {
+        self.channel.taps() + self.saturation.size(&self.basis)
+    }
+
+    fn reset(&mut self) {
+        self.power = Power::default();
+        self.inverse = T::zero();
+        self.saturation.reset();
+        self.channel.reset();
+        self.u.clear();
+        self.noise = T::zero();
+        self.slow = T::zero();
+        self.offset = Complex::zero();
+        self.offset_variance = if self.config.offset { T::of(OFFSET_PRIOR) } else { T::zero() };
+        self.carrier = T::zero();
+        self.turn = Complex::one();
+        self.surprise = T::one();
+        (self.count, self.since_jump, self.since_slow, self.unclean) = (0, 0, 0, 0);
+        self.real = true;
+    }
+
+    fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        let mut config = self.config.clone();
+        match name {
+            "span" => config.span = value,
+            "drift" => config.drift = value,
+            _ => {
+                return Err(Error::NotApplicable {
+                    filter: "two-speed".into(),
+                    name: name.into(),
+                    known: vec!["span".into(), "drift".into()],
+                });
+            }
+        }
+        config.validate()?;
+        self.channel.set_span(config.span);
+        self.saturation.set_drift(config.drift);
+        self.config = config;
+        Ok(())
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        state::encode(&state::kind::<T>("two-speed"), self)
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut saved: Self = state::decode(&state::kind::<T>("two-speed"), bytes)?;
+        for (what, found, expected) in saved.config.shape().into_iter().zip(self.config.shape()).map(|(a, b)| (a.0, a.1, b.1)) {
+            state::same_shape(what, found, expected)?;
+        }
+        saved.basis = self.basis.clone();
+        saved.frozen = self.frozen;
+        *self = saved;
+        Ok(())
+    }
+}
+
+impl<T: Real> Tracker<T> for TwoSpeed<T> {
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+        for (i, ((&x, &y), p)) in tx.iter().zip(rx).zip(prediction).enumerate() {
+            let (mean, spread) = self.step(x, y);
+            *p = mean;
+            if let Some(v) = variance.as_deref_mut() {
+                v[i] = spread;
+            }
+        }
+    }
+
+    fn gap(&mut self) {
+        self.unclean = self.unclean.max(self.saturation.lags() as u64 - 1);
+        // What the channel did meanwhile is not known.
+        self.channel.reopen();
+    }
+
+    fn freeze(&mut self, frozen: bool) {
+        self.frozen = frozen;
+    }
+}

@@ -1,0 +1,63 @@
+//! The unit of the input: its RMS, in steps.
+
+use serde::{Deserialize, Serialize};
+
+/// Samples over which the power is averaged.
+const WINDOW: f64 = 1024.0;
+/// The unit changes when the power has left it by this factor (2 dB): ordinary fluctuations leave it alone.
+const HYSTERESIS: f64 = 1.585;
+/// Power above which a sample is a glitch, in units of the mean power (OFDM peaks at 12 dB, real Gaussian data at 14 dB).
+const GLITCH: f64 = 1e3;
+/// The most that one sample counts, in units of the mean power: a glitch alone cannot change the unit.
+const LOUDEST: f64 = 1e2;
+/// Below this part of the unit's power a sample is silence: it counts `HUSH` times less, so that pauses do not change the unit.
+const SILENCE: f64 = 1e-4;
+const HUSH: f64 = 0.01;
+
+/// Running power of a stream and the unit derived from it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Power {
+    mean: f64,
+    count: f64,
+    /// Power of the unit; zero before the first sample that is not zero.
+    unit: f64,
+}
+
+/// What a sample does to the unit.
+pub(super) enum Change {
+    /// Nothing.
+    None,
+    /// Its amplitude grows by this factor.
+    Grow(f64),
+    /// Nothing, and the sample is too large to be one.
+    Glitch,
+}
+
+impl Power {
+    /// `1 / RMS`, or zero as long as there was only silence.
+    pub(super) fn inverse(&self) -> f64 {
+        if self.unit > 0.0 { self.unit.sqrt().recip() } else { 0.0 }
+    }
+
+    /// Takes in the power of a sample.
+    pub(super) fn push(&mut self, power: f64) -> Change {
+        if power == 0.0 {
+            return Change::None;
+        }
+        if self.count == 0.0 {
+            (self.mean, self.count, self.unit) = (power, 1.0, power);
+            return Change::None;
+        }
+        // A lasting rise, however large, is followed by a tenth a sample.
+        let glitch = self.count > 64.0 && power > GLITCH * self.mean;
+        self.count = (self.count + 1.0).min(WINDOW);
+        let weight = if power < SILENCE * self.unit { HUSH } else { 1.0 };
+        self.mean += weight * (power.min(LOUDEST * self.mean) - self.mean) / self.count;
+        let ratio = self.mean / self.unit;
+        if ratio > HYSTERESIS || (ratio < 1.0 / HYSTERESIS && self.mean > f64::MIN_POSITIVE) {
+            self.unit = self.mean;
+            return Change::Grow(ratio.sqrt());
+        }
+        if glitch { Change::Glitch } else { Change::None }
+    }
+}

@@ -1,0 +1,54 @@
+//! The per-sample path allocates nothing once the dictionary is full.
+
+mod common;
+
+use common::channel;
+use kaflow::Complex;
+use kaflow::filter::registry::{self, Task, Value, Values};
+use kaflow::filter::*;
+use kaflow::kernel::Gaussian;
+use kaflow::observation::{Bernoulli, Multinomial, Poisson};
+
+#[test]
+fn no_filter_allocates_once_its_dictionary_is_full() {
+    let (tx, rx) = channel(30, 2000);
+    let mut prediction = vec![Complex::new(0.0, 0.0); 1000];
+    let kernels = ["gaussian", "linear", "polynomial", "equivariant", "gaussian+linear"];
+    for name in registry::of_task(Task::Regression) {
+        let recipe = registry::recipe(name).unwrap();
+        let has = |p: &str| recipe.parameters.iter().any(|(n, _)| *n == p);
+        for kernel in kernels.iter().take(if has("kernel") { 5 } else { 1 }) {
+            let mut given = Values::new();
+            if has("budget") {
+                given.insert("budget".into(), Value::Number(50.0));
+            }
+            if has("kernel") {
+                given.insert("kernel".into(), Value::Name((*kernel).into()));
+            }
+            let filter = registry::filter::<f64>(&recipe.settle(&given, 1.5).unwrap(), 4).unwrap();
+            let mut tracker = Windowed::new(filter, 4).unwrap();
+            tracker.track(&tx[..1000], &rx[..1000], &mut prediction, None);
+            let counted = allocation_counter::measure(|| tracker.track(&tx[1000..], &rx[1000..], &mut prediction, None));
+            assert_eq!(counted.count_total, 0, "{name} with the {kernel} kernel");
+        }
+    }
+}
+
+#[test]
+fn discrete_filters_do_not_allocate_either() {
+    let evict = Evict { budget: Some(30), floor: Some(1e-6) };
+    let kernel = || Gaussian::new(0.5).unwrap();
+    let mut counts = poisson_klms(kernel(), Poisson::new(0.1, 0.0).unwrap(), 0.99, evict, 1).unwrap();
+    let mut bits = bernoulli_klms(kernel(), Bernoulli::new(6.0, 0.0).unwrap(), 0.99, evict, 1).unwrap();
+    let mut classes = multinomial_klms(kernel(), Multinomial::new(6.0, vec![0.0; 4]).unwrap(), 0.99, evict, 1).unwrap();
+    let x = common::noise(31, 300);
+    let mut run = |range: std::ops::Range<usize>| {
+        for i in range {
+            counts.adapt(&x[i..=i], (i % 5) as f64);
+            bits.adapt(&x[i..=i], i % 2 == 0);
+            classes.adapt(&x[i..=i], i % 4);
+        }
+    };
+    run(0..100);
+    assert_eq!(allocation_counter::measure(|| run(100..300)).count_total, 0);
+}
