@@ -16,7 +16,7 @@ pub(super) const PACKET: usize = 8192;
 pub(super) const PATIENCE_US: i64 = 100_000;
 
 /// Errors in a row after which a stream counts as dead.
-pub(super) const DEAD_AFTER: u32 = 20;
+pub(super) const DEAD_AFTER: u32 = 5;
 
 /// From the moment that both streams are ready to their first sample, in nanoseconds of the device's time.
 const LEAD_NS: i64 = 50_000_000;
@@ -319,7 +319,7 @@ impl Shared {
             _ => None,
         };
         let mut start = Start { rx_timed: false, tx_at_ns: None };
-        let now = streams.tx.as_ref().or(None).and_then(|(_, device)| time(device));
+        let now = streams.tx.as_ref().and_then(|(_, device)| time(device));
         if let Some((stream, _)) = &mut streams.tx {
             stream.activate(None).map_err(|e| Error::Data(format!("the transmit stream does not start: {}", e.message)))?;
             start.tx_at_ns = now.map(|t| t + LEAD_NS);
@@ -343,8 +343,8 @@ impl Shared {
         self.streams().rx.take().map(|(stream, _)| stream)
     }
 
-    pub(super) fn take_tx(&self) -> Option<TxStream<Complex32>> {
-        self.streams().tx.take().map(|(stream, _)| stream)
+    pub(super) fn take_tx(&self) -> Option<(TxStream<Complex32>, Device)> {
+        self.streams().tx.take()
     }
 
     pub(super) fn stopped(&self) -> bool {

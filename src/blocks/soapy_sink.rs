@@ -1,12 +1,13 @@
 //! A radio's transmitter as a sink.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
 use futuresdr::runtime::dev::prelude::*;
-use soapysdr::{ErrorCode, TxStream};
+use soapysdr::{Device, ErrorCode, TxStream};
 
 use super::soapy::{DEAD_AFTER, Health, PACKET, PATIENCE_US, Shared};
 use super::{Fault, Radio};
@@ -100,12 +101,21 @@ impl<I: CpuBufferReader<Item = Complex32>> SoapySink<I> {
 impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
     async fn init(&mut self, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
         let start = self.shared.start().map_err(|e| self.fault.raise(e))?;
-        let Some(stream) = self.shared.take_tx() else {
+        let Some((stream, device)) = self.shared.take_tx() else {
             return Err(self.fault.raise(Error::Data("the transmitter is in use already".into())).into());
         };
         let (packets, queue) = bounded(self.shared.queue);
         let (complaints, failure) = bounded(1);
-        let driver = Driver { stream, start_ns: start.tx_at_ns, queue, complaints, shared: self.shared.clone() };
+        let driver = Driver {
+            stream,
+            device,
+            channels: self.input.len(),
+            began_ns: start.tx_at_ns,
+            start_ns: start.tx_at_ns,
+            queue,
+            complaints,
+            shared: self.shared.clone(),
+        };
         let thread = std::thread::Builder::new().name("kaflow tx".into()).spawn(move || driver.run());
         let thread = thread.map_err(|e| self.fault.raise(Error::io("thread", e)))?;
         self.driver = Some((packets, failure, thread));
@@ -156,7 +166,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
 
 impl<I: CpuBufferReader<Item = Complex32>> Drop for SoapySink<I> {
     fn drop(&mut self) {
-        self.shared.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.shared.stop.store(true, Ordering::Relaxed);
         self.end();
     }
 }
@@ -164,6 +174,10 @@ impl<I: CpuBufferReader<Item = Complex32>> Drop for SoapySink<I> {
 /// The thread that writes.
 struct Driver {
     stream: TxStream<Complex32>,
+    device: Device,
+    channels: usize,
+    began_ns: Option<i64>,
+    /// Until the first sample is written.
     start_ns: Option<i64>,
     queue: Receiver<Packet>,
     complaints: Sender<Error>,
@@ -188,10 +202,27 @@ impl Driver {
             }
             while self.note_status() {}
         }
-        // An empty write ends the burst; a device that does not know it ends it by itself.
-        let nothing: Vec<&[Complex32]> = Vec::new();
-        let _ = nothing;
+        if !self.shared.stopped() {
+            self.finish();
+        }
         let _ = self.stream.deactivate(None);
+    }
+
+    /// Ends the burst and lets it go out: deactivating a stream drops what it has not sent yet.
+    fn finish(&mut self) {
+        let silence = vec![[Complex32::new(0.0, 0.0)]; self.channels];
+        let slices: Vec<&[Complex32]> = silence.iter().map(|s| s.as_slice()).collect();
+        let _ = self.stream.write(&slices, None, true, PATIENCE_US);
+        let Some(began) = self.began_ns else { return };
+        let sent = self.shared.health.sent.load(Ordering::Relaxed);
+        let end = began + (sent as f64 * 1e9 / self.shared.rate) as i64;
+        // Bounded, should the clock stand still.
+        for _ in 0..1000 {
+            if self.shared.stopped() || self.device.get_hardware_time(None).map_or(true, |now| now >= end) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn write(&mut self, packet: &Packet) -> crate::Result<()> {

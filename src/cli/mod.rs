@@ -1,12 +1,23 @@
 //! The `kaflow` command: one file for each subcommand, each with its clap arguments and a `run`.
 
+#[cfg(feature = "soapy")]
+mod devices;
 mod fit;
+#[cfg(not(feature = "soapy"))]
+mod no_soapy;
 mod output;
 mod parameters;
 mod progress;
 mod simulate;
 mod table;
 mod track;
+
+#[cfg(not(feature = "soapy"))]
+use no_soapy as devices;
+#[cfg(not(feature = "soapy"))]
+use no_soapy as live;
+#[cfg(feature = "soapy")]
+use track::live;
 
 use std::process::ExitCode;
 
@@ -25,6 +36,8 @@ enum Command {
     Track(Box<track::Args>),
     Fit(fit::Args),
     Simulate(Box<simulate::Args>),
+    Live(Box<live::Args>),
+    Devices(devices::Args),
 }
 
 /// Parses the command line and runs it: 0 when it worked, 2 when the input is at fault.
@@ -34,6 +47,8 @@ pub fn main() -> ExitCode {
         Command::Track(args) => track::run(*args),
         Command::Fit(args) => fit::run(args),
         Command::Simulate(args) => simulate::run(*args),
+        Command::Live(args) => live::run(*args),
+        Command::Devices(args) => devices::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

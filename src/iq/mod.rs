@@ -18,6 +18,7 @@
 pub mod align;
 mod archive;
 mod datatype;
+mod follow;
 mod format;
 mod pair;
 mod recording;
@@ -27,6 +28,7 @@ mod wav;
 mod writer;
 
 pub use datatype::Datatype;
+pub use follow::{Followed, Follower, Lock};
 pub use format::{Format, Raw};
 pub use pair::Pair;
 pub use recording::{NotFinite, Recording};
