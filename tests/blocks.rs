@@ -13,10 +13,16 @@ use futuresdr::runtime::{
 };
 use kaflow::{
     Complex32,
-    blocks::{Classifier, Count, Detect, GAP, Meter, Soft, Track, TrackMimo, gap},
+    blocks::{
+        Align, Classifier, Count, Detect, GAP, Impair, IqSink, IqSource, Meter, OfdmRx, OfdmTx, Soft, Staged, Track, TrackMimo, gap,
+        gap_length,
+    },
+    channel::{self, Dropper, FadingConfig, Impairments, ImpairmentsConfig, Model, Profile, Stage},
     filter::{Adaptive, Evict, Filter, Nlms, Tracker, Windowed, bernoulli_klms, multinomial_klms, poisson_klms},
+    iq::{self, Datatype, Recording, align::Options, sigmf::Meta},
     kernel::Gaussian,
     observation::{Bernoulli, Multinomial, Poisson},
+    ofdm,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -523,4 +529,202 @@ fn count_learns_a_rate_and_leaves_out_what_nobody_counted() {
     assert_eq!(block.post("set", Pmt::String("offset=nan".into())), Ok(Pmt::InvalidValue));
     assert_eq!(block.post("reset", Pmt::Null), Ok(Pmt::Ok));
     assert_eq!(block.filter().size(), 0);
+}
+
+/// Collects what a block with one input and one output makes of `input`.
+macro_rules! through {
+    ($block:expr, $input:expr, $tags:expr, $room:expr) => {{
+        $block.input().set_with_tags($input, $tags);
+        $block.output().reserve($room);
+        $block.run();
+        $block.output().take()
+    }};
+}
+
+#[test]
+fn the_test_beds_parts_are_the_bare_parts_and_take_parameters_at_run_time() {
+    let mut rng = ChaCha8Rng::seed_from_u64(18);
+    let samples = noise(&mut rng, 2000);
+    fn checked<S: Stage + Clone + 'static>(stage: S, samples: &[Complex32], good: &str, bad: &str) {
+        let mut bare = stage.clone();
+        let mut expected = samples.to_vec();
+        bare.process(&mut expected);
+        let mut block = Mocker::new(Staged::<S, In, Out>::with_buffers(stage));
+        let mut found = Vec::new();
+        for piece in samples.chunks(77) {
+            found.extend(through!(block, piece.to_vec(), vec![], 77).0);
+        }
+        assert_eq!(bits(&found), bits(&expected));
+        assert_eq!(block.post("set", Pmt::String(good.into())), Ok(Pmt::Ok), "{good}");
+        assert_eq!(block.post("set", Pmt::String(bad.into())), Ok(Pmt::InvalidValue), "{bad}");
+        assert_eq!(block.post("set", Pmt::String("colour=3".into())), Ok(Pmt::InvalidValue));
+        assert_eq!(block.post("reset", Pmt::Null), Ok(Pmt::Ok));
+        let (_, tags) = through!(block, samples.to_vec(), vec![ItemTag { index: 3, tag: gap(2) }], 2000);
+        assert_eq!(tags, [ItemTag { index: 3, tag: gap(2) }]);
+    }
+    checked(channel::Clip::new(3.0).unwrap(), &samples, "clip_db=6", "clip_db=nan");
+    checked(channel::Amplifier::new(Model::Rapp { smoothness: 2.0 }, 0.0).unwrap(), &samples, "ibo_db=-3", "ibo_db=inf");
+    let fading = FadingConfig::new(Profile::exponential(4, 3.0), 1e-3);
+    checked(channel::Fading::new(&fading, 1).unwrap(), &samples, "doppler=1e-4", "doppler=-1");
+}
+
+#[test]
+fn impair_loses_samples_at_tags_and_delivers_the_rest() {
+    let samples: Vec<Complex32> = (0..20_000).map(|i| Complex32::new(i as f32, 0.0)).collect();
+    let receiver = || Impairments::new(&ImpairmentsConfig::default(), f64::INFINITY, 1).unwrap();
+    let mut block = Mocker::new(Impair::<In, Out>::with_buffers(receiver(), Dropper::new(1e-3, 20.0, 1).unwrap()));
+    let (found, tags) = through!(block, samples.clone(), vec![ItemTag { index: 100, tag: Tag::Id(7) }], 20_000);
+    let lost: usize = tags.iter().filter_map(|t| gap_length(&t.tag)).sum();
+    assert!(lost > 100);
+    assert_eq!(found.len() + lost, 20_000);
+    for tag in tags.iter().filter(|t| gap_length(&t.tag).is_some()) {
+        let missing = gap_length(&tag.tag).unwrap();
+        assert!(
+            (found[tag.index].re - found[tag.index - 1].re - missing as f32 - 1.0).abs() < 0.1,
+            "the tag lies on the first sample behind the hole"
+        );
+    }
+    let id = tags.iter().find(|t| t.tag == Tag::Id(7)).unwrap();
+    assert!((found[id.index].re - 100.0).abs() < 30.0);
+
+    let mut block = Mocker::new(Impair::<In, Out>::with_buffers(receiver(), Dropper::new(0.0, 1.0, 1).unwrap()));
+    assert_eq!(block.post("set", Pmt::String("snr_db=10".into())), Ok(Pmt::Ok));
+    assert_eq!(block.post("set", Pmt::String("drop_rate=2".into())), Ok(Pmt::InvalidValue));
+    assert_eq!(through!(block, samples, vec![], 20_000).0.len(), 20_000, "nothing is lost that is not meant to be");
+}
+
+#[test]
+fn ofdm_goes_out_and_comes_back_without_a_bit_lost() {
+    let config = ofdm::Config { gap: 100, ..ofdm::Config::preset("wifi").unwrap() };
+    let mut sent = vec![0; 3 * config.payload_bits()];
+    ofdm::RandomBits::new(5).fill(&mut sent);
+    let mut tx = Mocker::new(OfdmTx::<Out>::with_buffers(ofdm::Transmitter::new(config.clone(), ofdm::Source::Queue).unwrap(), None));
+    assert_eq!(tx.post("bits", Pmt::Blob(vec![0, 1, 2])), Ok(Pmt::InvalidValue));
+    assert_eq!(tx.post("set", Pmt::String("gain_db=1000".into())), Ok(Pmt::InvalidValue));
+    assert_eq!(tx.post("set", Pmt::String("gain_db=-20".into())), Ok(Pmt::Ok));
+    assert_eq!(tx.post("bits", Pmt::Blob(sent.clone())), Ok(Pmt::Ok));
+    assert_eq!(tx.post("bits", Pmt::Finished), Ok(Pmt::Ok));
+    tx.output().reserve(10_000);
+    tx.run();
+    let mut samples = tx.output().take().0;
+    assert_eq!(samples.len(), 3 * (config.frame_samples() + config.gap));
+    samples.extend(vec![Complex32::default(); 500]);
+
+    let mut rx = Mocker::new(OfdmRx::<In, Out>::with_buffers(ofdm::Receiver::new(config).unwrap()).keep_packets());
+    let mut points = Vec::new();
+    for piece in samples.chunks(333) {
+        rx.input().set(piece.to_vec());
+        rx.points().reserve(7000);
+        rx.run();
+        points.extend(rx.points().take().0);
+    }
+    assert_eq!(rx.received(), 3);
+    assert_eq!(rx.packets().iter().flat_map(|p| p.bits.clone()).collect::<Vec<_>>(), sent);
+    assert_eq!(points.len(), 3 * 480);
+    let messages = rx.messages();
+    let Pmt::MapStrPmt(first) = &messages[0][0] else { panic!("{messages:?}") };
+    assert_eq!(first["bits"], Pmt::Blob(sent[..960].to_vec()));
+}
+
+#[test]
+fn recordings_play_with_their_gaps_and_are_written_with_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let samples = noise(&mut ChaCha8Rng::seed_from_u64(19), 1000);
+    let path = directory.path().join("a");
+    let writer = iq::Writer::create(&path, Meta::new(Datatype::CF32_LE, Some(1e6)), false).unwrap();
+    let mut sink = Mocker::new(IqSink::<In>::sigmf_with_buffers(writer));
+    sink.input().set_with_tags(samples.clone(), vec![ItemTag { index: 400, tag: gap(50) }]);
+    sink.run();
+    sink.deinit();
+    assert_eq!(sink.written(), 1000);
+
+    let recording = Recording::open(path.with_extension("sigmf-meta"), None).unwrap();
+    assert_eq!(recording.gaps().map(|g| (g.at, g.missing)).collect::<Vec<_>>(), [(400, 50)]);
+    let mut source = Mocker::new(IqSource::<Out>::with_buffers(recording));
+    source.output().reserve(2000);
+    source.run();
+    let (found, tags) = source.output().take();
+    assert_eq!(found, samples);
+    assert_eq!(tags, [ItemTag { index: 400, tag: gap(50) }]);
+
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let recording = Recording::open(path.with_extension("sigmf-meta"), None).unwrap();
+    let mut source = Mocker::new(IqSource::<Out>::with_buffers(recording).stop_when(stop));
+    source.output().reserve(2000);
+    source.run();
+    assert!(source.output().take().0.is_empty());
+}
+
+type Aligner = Align<In, Out>;
+
+fn feed_align(
+    block: &mut Mocker<Aligner>,
+    tx: (Vec<Complex32>, Vec<ItemTag>),
+    rx: (Vec<Complex32>, Vec<ItemTag>),
+) -> [(Vec<Complex32>, Vec<ItemTag>); 2] {
+    let room = tx.0.len().max(rx.0.len());
+    block.tx().set_with_tags(tx.0, tx.1);
+    block.rx().set_with_tags(rx.0, rx.1);
+    block.aligned_tx().reserve(room);
+    block.aligned_rx().reserve(room);
+    block.run();
+    [block.aligned_tx().take(), block.aligned_rx().take()]
+}
+
+#[test]
+fn align_finds_delay_and_carrier_and_tells() {
+    let tx = noise(&mut ChaCha8Rng::seed_from_u64(20), 30_000);
+    let rx: Vec<_> =
+        (0..30_000usize).map(|i| if i < 37 { Complex32::default() } else { tx[i - 37] * Complex32::cis(0.002 * i as f32) }).collect();
+    let mut block = Mocker::new(Aligner::with_buffers(Options::default()));
+    let [(a, _), (b, _)] = feed_align(&mut block, (tx.clone(), vec![]), (rx, vec![]));
+    let found = *block.alignment().unwrap();
+    assert_eq!(found.whole(), 37);
+    assert!((found.cfo * std::f64::consts::TAU - 0.002).abs() < 1e-5, "{found:?}");
+    assert_eq!(a, tx[..a.len()]);
+    assert!(a.len() > 29_900);
+    let turn = b[100] / a[100];
+    let error: f32 = (1000..20_000).map(|i| (b[i] - a[i] * turn).norm_sqr()).sum::<f32>() / 19_000.0;
+    assert!(error < 1e-2, "{error}");
+    assert!(matches!(&block.messages()[0][0], Pmt::MapStrPmt(m) if m["inverted"] == Pmt::Bool(false)));
+}
+
+#[test]
+fn align_keeps_the_streams_in_step_across_holes_on_either_side() {
+    // Samples that say when they were: equal on both sides means in step.
+    let clock = |n: std::ops::Range<usize>| n.map(|i| Complex32::new(i as f32, 1.0)).collect::<Vec<_>>();
+    let tx = [clock(0..500), clock(520..2000)].concat();
+    let rx = [clock(0..900), clock(1000..2000)].concat();
+    let mut block = Mocker::new(Aligner::delay_with_buffers(0));
+    let tag = |index, tag| ItemTag { index, tag };
+    let [(a, a_tags), (b, b_tags)] =
+        feed_align(&mut block, (tx, vec![tag(500, gap(20)), tag(600, Tag::Id(3))]), (rx, vec![tag(900, gap(100))]));
+    assert_eq!(a, b);
+    assert_eq!(a, [clock(0..500), clock(520..900), clock(1000..2000)].concat());
+    assert_eq!(a_tags, [tag(500, gap(20)), tag(600, Tag::Id(3)), tag(880, gap(100))]);
+    assert_eq!(b_tags, [tag(500, gap(20)), tag(880, gap(100))]);
+    assert_eq!(block.lost().load(std::sync::atomic::Ordering::Relaxed), 120);
+
+    let mut late = Mocker::new(Aligner::delay_with_buffers(10).lead(2, 0).skip(5));
+    let [(a, _), (b, _)] = feed_align(&mut late, (clock(0..100), vec![]), (clock(0..110), vec![]));
+    assert_eq!((a[0].re, b[0].re, a.len()), (7.0, 15.0, 93), "rx is ten late, tx leads by two, five pairs are left out");
+}
+
+#[test]
+fn a_tracker_that_panics_ends_the_flowgraph_with_its_reason() {
+    use futuresdr::{
+        blocks::{NullSink, VectorSource},
+        prelude::*,
+    };
+    fn run() -> Result<futuresdr::runtime::Flowgraph> {
+        let mut fg = Flowgraph::new();
+        // Four weights behind a window of three.
+        let track = Track::new(Windowed::new(Nlms::new(4, 0.5, 1e-6)?, 3)?);
+        let fault = track.fault();
+        let source = || VectorSource::<Complex32>::new(vec![Complex32::new(1.0, 0.0); 100]);
+        let (tx, rx, a, b) = (source(), source(), NullSink::<Complex32>::new(), NullSink::<Complex32>::new());
+        connect!(fg, tx > tx.track; rx > rx.track; track.prediction > a; track.error > b);
+        Ok(Runtime::new().run(fg).map_err(|e| fault.explain(e))?)
+    }
+    assert!(run().err().unwrap().to_string().contains("the tracker panicked"));
 }

@@ -240,6 +240,28 @@ fn headers_and_trailers_of_foreign_data_files_are_skipped() {
 }
 
 #[test]
+fn a_file_of_100_gb_is_read_anywhere_with_a_small_buffer() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("huge.ci16_le");
+    let bytes = 100_u64 << 30;
+    // Sparse: it takes no room, where the file system can do that.
+    if let Err(error) = fs::File::create(&path).and_then(|file| file.set_len(bytes)) {
+        eprintln!("SKIPPED: no sparse file of 100 GB here: {error}");
+        return;
+    }
+    let mut recording = Recording::open(&path, None).unwrap();
+    assert_eq!(recording.len(), bytes / 4);
+    let mut buffer = vec![Complex32::new(1.0, 1.0); 1000];
+    for sample in [0, 1 << 33, recording.len() - 500] {
+        recording.seek(sample).unwrap();
+        let n = recording.read(&mut buffer).unwrap();
+        assert_eq!(n as u64, (recording.len() - sample).min(1000));
+        assert_eq!(buffer[n - 1], Complex32::default());
+    }
+    assert!(message(recording.seek(bytes)).contains("sample must be at most"));
+}
+
+#[test]
 fn an_archive_is_read_in_place_and_its_paths_are_not_trusted() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("inside");

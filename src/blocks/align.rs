@@ -225,8 +225,7 @@ impl Align {
 
     /// Shifts by whole samples, positive when `rx` is late, and changes nothing else.
     pub fn delay(samples: i64) -> Self {
-        let skip = (samples.min(0).unsigned_abs(), samples.max(0).unsigned_abs());
-        Self::with_correction(Options::default(), Some(Correction::new(skip, None)))
+        Self::delay_with_buffers(samples)
     }
 }
 
@@ -238,6 +237,12 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
     /// Finds the alignment within `options`; buffers of any kind.
     pub fn with_buffers(options: Options) -> Self {
         Self::with_correction(options, None)
+    }
+
+    /// As [`delay`](Align::delay), with buffers of any kind.
+    pub fn delay_with_buffers(samples: i64) -> Self {
+        let skip = (samples.min(0).unsigned_abs(), samples.max(0).unsigned_abs());
+        Self::with_correction(Options::default(), Some(Correction::new(skip, None)))
     }
 
     fn with_correction(options: Options, correction: Option<Correction>) -> Self {

@@ -40,7 +40,7 @@ mod impairments;
 mod jakes;
 mod noise;
 mod profile;
-mod random;
+pub(crate) mod random;
 mod resample;
 mod scenario;
 mod testbed;

@@ -228,14 +228,15 @@ struct Chain {
 
 impl Chain {
     fn new(scenario: &Scenario) -> Result<Self> {
-        let antennas = scenario.tx_antennas();
         let amplifier = scenario.amplifier.as_ref().map(Amplifier::from_config).transpose()?;
-        let fading = scenario.fading.as_ref();
         let build = if scenario.real { Fading::real_valued } else { Fading::new };
+        // The channel checks the number of antennas, which everything else takes for granted.
+        let fading = scenario.fading.as_ref().map(|config| build(config, scenario.seed)).transpose()?;
+        let antennas = scenario.tx_antennas();
         Ok(Self {
             transmitters: transmitters(scenario)?,
             amplifiers: amplifier.map_or(Vec::new(), |a| vec![a; antennas]),
-            fading: fading.map(|config| build(config, scenario.seed)).transpose()?,
+            fading,
             sample: 0,
             sent: vec![Vec::new(); antennas],
             amplified: vec![Vec::new(); antennas],

@@ -3,11 +3,15 @@
 #[cfg(feature = "soapy")]
 mod devices;
 mod fit;
+mod inspect;
+mod interrupt;
 #[cfg(not(feature = "soapy"))]
 mod no_soapy;
 mod output;
+mod parallel;
 mod parameters;
 mod progress;
+mod reproduce;
 mod simulate;
 mod table;
 mod track;
@@ -35,6 +39,8 @@ struct Cli {
 enum Command {
     Track(Box<track::Args>),
     Fit(fit::Args),
+    Inspect(inspect::Args),
+    Reproduce(reproduce::Args),
     Simulate(Box<simulate::Args>),
     Live(Box<live::Args>),
     Devices(devices::Args),
@@ -46,6 +52,8 @@ pub fn main() -> ExitCode {
     let result = match Cli::parse().command.unwrap_or_else(|| Command::Track(Box::new(track::Args::bare()))) {
         Command::Track(args) => track::run(*args),
         Command::Fit(args) => fit::run(args),
+        Command::Inspect(args) => inspect::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(*args),
         Command::Live(args) => live::run(*args),
         Command::Devices(args) => devices::run(args),

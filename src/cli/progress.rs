@@ -12,3 +12,12 @@ pub(crate) fn bar(total: u64, what: &str) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} [{wide_bar}] {percent}% {per_sec}, {eta} left");
     ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(what.to_owned())
 }
+
+/// A bar over pieces of work, with the time left; hidden where standard error is no terminal.
+pub(crate) fn pieces(total: u64, what: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg} [{wide_bar}] {pos}/{len}, {eta} left");
+    ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(what.to_owned())
+}

@@ -1,5 +1,6 @@
 //! `kaflow simulate`: the built-in test bed, written to files.
 
+mod amplifier;
 mod options;
 mod report;
 

@@ -3,7 +3,8 @@
 //! - [`Recording`] reads: constant memory whatever the size, one channel or all of them interleaved, gaps reported.
 //! - [`Writer`] writes SigMF that is valid at any time, also after a kill.
 //! - [`Pair`] ties a transmitted and a received recording together in a `.sigmf-collection`.
-
+//! - [`align`](fn@align::align) finds delay, carrier offset, gain, DC and inversion between the two.
+//! - [`survey`](fn@survey) measures a recording: power, peak, clipping, DC, spectrum, envelope.
 //!
 //! # Conventions
 //!
@@ -24,6 +25,7 @@ mod pair;
 mod recording;
 mod segment;
 pub mod sigmf;
+mod survey;
 mod wav;
 mod writer;
 
@@ -33,4 +35,5 @@ pub use format::{Format, Raw};
 pub use pair::Pair;
 pub use recording::{NotFinite, Recording};
 pub use segment::{Gap, Segment};
+pub use survey::{Clipping, Survey, survey};
 pub use writer::Writer;

@@ -138,7 +138,7 @@ impl Writer {
     /// Takes in samples; with several channels they are interleaved, and only whole ones are allowed.
     pub fn write(&mut self, samples: &[Complex32]) -> Result<()> {
         let channels = self.meta.channels();
-        if samples.len() % channels != 0 {
+        if !samples.len().is_multiple_of(channels) {
             return Err(Error::parameter("samples", format!("a multiple of the {channels} channels"), samples.len()));
         }
         for chunk in samples.chunks(channels * (8192 / channels).max(1)) {

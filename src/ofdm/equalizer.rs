@@ -7,8 +7,8 @@ use super::{
     layout::{Layout, pilot_polarity},
 };
 
-/// Divides each carrier by the channel, which the long training gave and the pilots keep up to date: the common phase at every symbol,
-/// its slope over the carriers (a drifting sample clock) and the common gain (saturation) by loops.
+/// Divides each carrier by the channel, which the long training gave; pilots and decisions keep it up to date: the common phase at every
+/// symbol, its slope over the carriers (a drifting sample clock) and the common gain (saturation) by loops.
 #[derive(Clone, Debug)]
 pub(crate) struct Equalizer {
     /// Carrier number of each active carrier.
@@ -21,6 +21,8 @@ pub(crate) struct Equalizer {
     data_gain: f64,
     channel: Vec<Complex32>,
     inverse: Vec<Complex32>,
+    ideal: Vec<Complex32>,
+    phase: f64,
     slope: f64,
     gain: f64,
     /// Symbols that the gain rests on.
@@ -34,9 +36,11 @@ struct Pilot {
     sign: f32,
 }
 
-/// Share of a symbol's slope error that is corrected: a clock drifts slowly and four pilots are noisy.
+/// Radians within which two phases give the same decisions.
+const SAME_PHASE: f64 = 0.01;
+/// Share of a symbol's slope error that is corrected: a clock drifts slowly.
 const SLOPE_STEP: f64 = 0.2;
-/// Symbols that the configured gain counts for, and the most that the pilots' gain is averaged over.
+/// Symbols that the configured gain counts for, and the most that the measured one is averaged over.
 const GAIN_WEIGHT: (f64, f64) = (4.0, 64.0);
 
 impl Equalizer {
@@ -49,9 +53,11 @@ impl Equalizer {
             polarity: pilot_polarity(),
             channel: vec![Complex32::default(); carriers.len()],
             inverse: vec![Complex32::default(); carriers.len()],
+            ideal: vec![Complex32::default(); carriers.len()],
             carriers,
             training,
             data_gain,
+            phase: 0.0,
             slope: 0.0,
             gain: data_gain,
             weight: GAIN_WEIGHT.0,
@@ -68,7 +74,7 @@ impl Equalizer {
             self.channel[i] = divide(mean, self.training[i]);
             self.inverse[i] = divide(Complex32::ONE, self.channel[i]);
         }
-        (self.slope, self.gain, self.weight) = (0.0, self.data_gain, GAIN_WEIGHT.0);
+        (self.phase, self.slope, self.gain, self.weight) = (0.0, 0.0, self.data_gain, GAIN_WEIGHT.0);
         // The mean of the two still holds half of the noise.
         ((signal - noise / 2.0) / noise).max(0.0)
     }
@@ -86,18 +92,82 @@ impl Equalizer {
         -turn.arg() / std::f64::consts::TAU * size as f64
     }
 
-    /// Equalises the active carriers of data symbol `index` in place. Returns the common phase in radians.
-    pub(crate) fn equalize(&mut self, index: usize, carriers: &mut [Complex32]) -> f64 {
+    /// Equalises the active carriers of data symbol `index` in place; `decide` gives the constellation point nearest to its argument. Returns
+    /// the common phase in radians.
+    ///
+    /// The pilots give the phase unambiguously but, being few, roughly: clipping alone can throw them off by a tenth of a radian. So the last symbol's
+    /// phase competes with theirs: the one that leaves the smaller decision errors wins, and the decided points of all carriers refine it.
+    pub(crate) fn equalize(&mut self, index: usize, carriers: &mut [Complex32], decide: impl Fn(Complex32) -> Complex32) -> f64 {
         carriers.iter_mut().zip(&self.inverse).for_each(|(z, inverse)| *z *= inverse);
-        let phase = self.track(index, carriers);
-        let turn = |k: i32| {
-            let (sin, cos) = libm::sincos(-(phase + self.slope * f64::from(k)));
+        let polarity = self.polarity[index % self.polarity.len()];
+        let mut rough = self.pilot_phase(polarity, carriers).unwrap_or(self.phase);
+        self.turn(carriers, rough, self.slope, self.gain);
+        let error = self.decide(polarity, carriers, &decide);
+        let back = self.phase - rough;
+        if back.abs() > SAME_PHASE {
+            self.turn(carriers, back, 0.0, 1.0);
+            if self.decide(polarity, carriers, &decide) <= error {
+                rough = self.phase;
+            } else {
+                self.turn(carriers, -back, 0.0, 1.0);
+                self.decide(polarity, carriers, &decide);
+            }
+        }
+        let (mut sum, mut power, mut lean, mut spread) = (Complex64::default(), 0.0, 0.0, 0.0);
+        for (((z, ideal), h), &k) in carriers.iter().zip(&self.ideal).zip(&self.channel).zip(&self.carriers) {
+            // Weighted by the channel's power, as a matched filter: a carrier in a fade says little.
+            let (weight, k) = (f64::from(h.norm_sqr()), f64::from(k));
+            let product = wide(*z) * wide(*ideal).conj() * weight;
+            let energy = f64::from(ideal.norm_sqr()) * weight;
+            sum += product;
+            power += energy;
+            // Least squares of the phases over the carriers, the imaginary part standing for the angle.
+            lean += k * product.im;
+            spread += k * k * energy;
+        }
+        if power > 0.0 && sum.norm_sqr() > 0.0 {
+            self.phase = rough + sum.arg();
+            self.weight = (self.weight + 1.0).min(GAIN_WEIGHT.1);
+            self.gain *= 1.0 + (sum.norm() / power - 1.0) / self.weight;
+            self.slope += SLOPE_STEP * lean / spread;
+            self.turn(carriers, sum.arg(), 0.0, 1.0);
+        }
+        self.phase
+    }
+
+    /// Decides the data carriers, knows the pilots, and returns the squared error of all, weighted by the channel's power.
+    fn decide(&mut self, polarity: f32, carriers: &[Complex32], decide: impl Fn(Complex32) -> Complex32) -> f64 {
+        for (ideal, &z) in self.ideal.iter_mut().zip(carriers) {
+            *ideal = decide(z);
+        }
+        for p in &self.pilots {
+            self.ideal[p.slot] = Complex32::new(p.sign * polarity, 0.0);
+        }
+        let errors = carriers.iter().zip(&self.ideal).zip(&self.channel);
+        errors.map(|((z, ideal), h)| f64::from((z - ideal).norm_sqr() * h.norm_sqr())).sum()
+    }
+
+    /// The phase that the pilots have in common; `None` without pilots.
+    fn pilot_phase(&self, polarity: f32, carriers: &[Complex32]) -> Option<f64> {
+        let value = |p: &Pilot| {
+            let (sin, cos) = libm::sincos(-self.slope * p.carrier);
+            let weight = f64::from(p.sign * polarity * self.channel[p.slot].norm_sqr());
+            wide(carriers[p.slot]) * Complex64::new(cos, sin) * weight
+        };
+        let sum: Complex64 = self.pilots.iter().map(value).sum();
+        (sum.norm_sqr() > 0.0).then(|| sum.arg())
+    }
+
+    /// Takes a phase, its slope over the carriers and a gain out.
+    fn turn(&self, carriers: &mut [Complex32], phase: f64, slope: f64, gain: f64) {
+        let phasor = |angle: f64| {
+            let (sin, cos) = libm::sincos(-angle);
             Complex64::new(cos, sin)
         };
-        let Some(&first) = self.carriers.first() else { return phase };
+        let Some(&first) = self.carriers.first() else { return };
         // One step for each carrier; DC is skipped, so the first carrier above it takes two.
-        let step = turn(1) * turn(0).conj();
-        let (mut factor, mut at) = (turn(first) / self.gain, first);
+        let step = phasor(slope);
+        let (mut factor, mut at) = (phasor(phase + slope * f64::from(first)) / gain, first);
         for (z, &k) in carriers.iter_mut().zip(&self.carriers) {
             while at < k {
                 factor *= step;
@@ -106,36 +176,6 @@ impl Equalizer {
             let turned = wide(*z) * factor;
             *z = Complex32::new(turned.re as f32, turned.im as f32);
         }
-        phase
-    }
-
-    fn track(&mut self, index: usize, carriers: &[Complex32]) -> f64 {
-        let polarity = self.polarity[index % self.polarity.len()];
-        // Weighted by the channel's power, as a matched filter: a pilot in a fade says little.
-        let weight = |p: &Pilot| f64::from(self.channel[p.slot].norm_sqr());
-        let value = |p: &Pilot| {
-            let (sin, cos) = libm::sincos(-self.slope * p.carrier);
-            wide(carriers[p.slot]) * Complex64::new(cos, sin) * f64::from(p.sign * polarity)
-        };
-        let sum: Complex64 = self.pilots.iter().map(|p| value(p) * weight(p)).sum();
-        let total: f64 = self.pilots.iter().map(weight).sum();
-        if !(total > 0.0 && sum.norm_sqr() > 0.0) {
-            return 0.0;
-        }
-        let common = sum / sum.norm();
-        // Least squares of the remaining phases over the carriers, the imaginary part standing for the angle.
-        let (mut lean, mut spread) = (0.0, 0.0);
-        for p in &self.pilots {
-            lean += weight(p) * p.carrier * (value(p) * common.conj()).im;
-            spread += weight(p) * p.carrier * p.carrier;
-        }
-        let gain = sum.norm() / total;
-        self.weight = (self.weight + 1.0).min(GAIN_WEIGHT.1);
-        self.gain += (gain - self.gain) / self.weight;
-        if spread > 0.0 && self.pilots.len() > 1 {
-            self.slope += SLOPE_STEP * lean / (spread * self.gain);
-        }
-        sum.arg()
     }
 }
 

@@ -35,7 +35,7 @@ pub struct Packet {
     pub bits: Vec<u8>,
     /// Error vector magnitude against the decided points.
     pub evm: Evm,
-    /// Common phase of the pilots in each symbol, in radians.
+    /// Common phase of the carriers in each symbol, in radians.
     pub phases: Vec<f64>,
 }
 
@@ -260,7 +260,9 @@ impl Receiver {
 
     fn demap(&mut self, symbol: usize) {
         let packet = &mut self.packet;
-        packet.phases.push(self.equalizer.equalize(symbol, &mut self.carriers));
+        let constellation = &self.constellation;
+        let decide = |z| constellation.point(constellation.decide(z));
+        packet.phases.push(self.equalizer.equalize(symbol, &mut self.carriers, decide));
         for &slot in self.demodulator.data_slots() {
             let z = self.carriers[slot];
             let decided = self.constellation.demap(z, &mut packet.bits);

@@ -29,14 +29,15 @@ pub(crate) struct Synchronizer {
     /// Conjugate spectrum of the long training symbol, padded to a block.
     reference: Vec<Complex32>,
     block: Vec<Complex32>,
-    /// What turns both correlations squared, over the energy in the block, into 1 for a single path without noise.
+    /// What turns both correlations squared, over the energy in the block, into numbers that add up to 1 over all lags without noise.
     scale: f64,
     energy: Vec<f64>,
     sums: Vec<f64>,
 }
 
-/// What counts as the long training, for the quality and for the likeness of its two symbols.
-const THRESHOLD: f64 = 0.4;
+/// What counts as the long training: most of the power in the right place, in the worse of the two, and two symbols that are alike (1.7 dB SNR).
+const QUALITY: f64 = 0.42;
+const LIKENESS: f64 = 0.35;
 
 impl Synchronizer {
     pub(crate) fn new(layout: &Layout) -> Self {
@@ -46,8 +47,10 @@ impl Synchronizer {
         reference.resize(4 * size, Complex32::default());
         fourier.forward(&mut reference);
         reference.iter_mut().for_each(|z| *z = z.conj());
-        // Transforms there and back, unscaled, are worth 4·size; the reference's energy is that of its spectrum over 4·size.
-        let scale = (4 * size) as f64 * reference.iter().map(|&z| wide(z).norm_sqr()).sum::<f64>();
+        // Transforms there and back, unscaled, are worth 4·size; the reference's energy is that of its spectrum over 4·size. A path on part of
+        // the carriers smears over the neighbouring lags, which together see it size / active times.
+        let scale =
+            (4 * size) as f64 * size as f64 / layout.active.len() as f64 * reference.iter().map(|&z| wide(z).norm_sqr()).sum::<f64>();
         Self {
             size,
             taps: layout.prefix - layout.window + 1,
@@ -97,7 +100,8 @@ impl Synchronizer {
         let last = samples.len() - 2 * size;
         self.energy.clear();
         for n in 0..=last {
-            let correlation = wide(self.block[n]).norm_sqr() + wide(self.block[n + size]).norm_sqr();
+            // The lesser counts for both: half a symbol early, the prefix and the first symbol would also make a pair.
+            let correlation = 2.0 * wide(self.block[n]).norm_sqr().min(wide(self.block[n + size]).norm_sqr());
             let energy = self.sums[n + 2 * size] - self.sums[n];
             self.energy.push(if energy > 1e-9 * total { correlation / (self.scale * energy) } else { 0.0 });
         }
@@ -106,7 +110,7 @@ impl Synchronizer {
         // Random samples have their fair share in any window.
         let fair = self.taps as f64 / size as f64;
         let quality = (share - fair) / (1.0 - fair).max(0.25);
-        if quality < THRESHOLD || timing + 2 * (size as isize) > samples.len() as isize {
+        if quality < QUALITY || timing + 2 * (size as isize) > samples.len() as isize {
             return None;
         }
         self.refine(samples, coarse, timing, strongest, quality)
@@ -152,7 +156,7 @@ impl Synchronizer {
             first += a.norm_sqr();
             second += b.norm_sqr();
         }
-        if cross.norm_sqr() < THRESHOLD * first * second {
+        if cross.norm_sqr() < LIKENESS * first * second {
             return None;
         }
         let turn = std::f64::consts::TAU * size as f64;

@@ -81,7 +81,8 @@ pub(crate) const GRID: Colour = Colour(0xe4, 0xe4, 0xe4);
 pub(crate) const PALE: Colour = Colour(0xb4, 0xb4, 0xb4);
 
 const BLACK: Colour = Colour(0x00, 0x00, 0x00);
-const GREY: Colour = Colour(0x7a, 0x7a, 0x7a);
+// Dark enough to be told from the green without red or green cones.
+const GREY: Colour = Colour(0x50, 0x50, 0x50);
 // Okabe and Ito (2008) without its yellow, which is lost on white; Tol's wine, olive and indigo where eight are not enough.
 const ORANGE: Colour = Colour(0xe6, 0x9f, 0x00);
 const SKY: Colour = Colour(0x56, 0xb4, 0xe9);
@@ -101,7 +102,7 @@ const DASHES: [Dash; 4] = [Dash::Solid, Dash::Dashed, Dash::DashDot, Dash::Dotte
 const TABLE: [(&str, Colour, Dash); 36] = [
     ("lms", GREY, Dash::Dotted),
     ("nlms", GREY, Dash::Solid),
-    ("rls", Colour(0x44, 0x44, 0x44), Dash::Dashed),
+    ("rls", GREY, Dash::Dashed),
     ("klms", SKY, Dash::Solid),
     ("fklms", BLUE, Dash::Solid),
     ("qklms", ORANGE, Dash::Solid),

@@ -107,6 +107,7 @@ pub fn taps_over_time(title: impl Into<String>, time: Axis, channels: &[Taps], p
     // One scale for all channels, so that they can be compared.
     let heights = channels.iter().flat_map(|c| &c.taps).flatten().map(|&h| pick(h));
     let Scale { lo, hi, .. } = Scale::around(&Axis::default(), heights, 0.05);
+    let lo = if part == Part::Magnitude { 0.0 } else { lo };
     let mut figure = Figure::new(title).columns(if several { 2 } else { 1 });
     for channel in channels {
         let mut panel =

@@ -2,7 +2,7 @@
 
 use num_complex::Complex64;
 
-use super::axis::Axis;
+use super::axis::{Axis, Scale};
 use super::colour::{BLUE, Dash, INK, Style, VERMILLION, style_of, styles_of};
 use super::figure::{Figure, Grid, Mark, Panel};
 use super::run::{Series, lines};
@@ -35,8 +35,14 @@ pub fn am_am_pm(title: impl Into<String>, measured: &AmplifierCurve, learned: &[
         }
         panel
     };
+    // The phase of the smallest samples is noise: one in a hundred may fall outside.
+    let mut phases: Vec<f64> = measured.phase_deg.iter().copied().filter(|p| p.is_finite()).collect();
+    phases.sort_by(f64::total_cmp);
+    let at = |share: f64| phases.get((share * phases.len() as f64) as usize).copied();
+    let bulk = [at(0.005), at(0.995)].into_iter().flatten();
+    let Scale { lo, hi, .. } = Scale::around(&Axis::default(), bulk.chain(learned.iter().flat_map(|c| &c.phase_deg).copied()), 0.15);
     let am = panel("AM/AM", Axis::new("output amplitude", ""), |c| &c.output);
-    let pm = panel("AM/PM", Axis::new("phase shift", "°"), |c| &c.phase_deg);
+    let pm = panel("AM/PM", Axis::new("phase shift", "°").range(lo, hi), |c| &c.phase_deg);
     Figure::new(title).columns(2).with(am).with(pm)
 }
 

@@ -11,7 +11,7 @@ pub(crate) fn write(scene: &Scene) -> String {
     let (w, h) = (px(scene.width), px(scene.height));
     let _ = write!(
         out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" role=\"img\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" role=\"img\" xml:space=\"preserve\" \
          style=\"max-width:100%;height:auto\" font-family=\"DejaVu Sans,Verdana,Geneva,sans-serif\" \
          stroke-linejoin=\"round\" stroke-linecap=\"butt\">\n<title>{}</title>\n<rect width=\"{w}\" height=\"{h}\" fill=\"#fff\"/>\n",
         escape(&scene.title)

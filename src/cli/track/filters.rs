@@ -27,7 +27,7 @@ pub(super) struct Choice {
 impl Choice {
     /// Builds the filter once, for its complaints.
     pub(super) fn check(&self) -> Result<()> {
-        build(&self.recipe.settle(&self.given, 1.0)?, self.taps, 0).map(drop)
+        registry::tracker::<f32>(&self.recipe.settle(&self.given, 1.0)?, self.taps).map(drop)
     }
 }
 
@@ -98,11 +98,7 @@ pub(super) fn settle(choices: &[Choice], args: &Args, survey: &Survey) -> Result
         .iter()
         .map(|choice| {
             let settings = choice.recipe.settle(&choice.given, spread)?;
-            Ok(Ready { name: choice.recipe.name, tracker: build(&settings, args.taps, survey.advance)?, settings })
+            Ok(Ready { name: choice.recipe.name, tracker: registry::tracker(&settings, args.taps)?, settings })
         })
         .collect()
-}
-
-fn build(settings: &Settings, taps: usize, _advance: usize) -> Result<Box<dyn Tracker<f32>>> {
-    Ok(Box::new(crate::filter::Windowed::new(registry::filter::<f32>(settings, taps)?, taps)?))
 }

@@ -152,8 +152,8 @@ fn source(
     faults: &mut Vec<Fault>,
 ) -> Result<(BlockRef<Align>, Arc<AtomicU64>)> {
     let align = match &input {
-        Input::Recordings { step: Step::Found(alignment), .. } => Align::known(*alignment),
-        Input::Recordings { step: Step::Whole(delay), .. } => Align::delay(*delay),
+        Input::Recordings { step: Step { correct: Some(alignment), .. }, .. } => Align::known(*alignment),
+        Input::Recordings { step, .. } => Align::delay(step.whole),
         Input::Bed(_) => Align::delay(0),
     };
     let align = align.lead(lead.0, lead.1).skip(done);

@@ -46,9 +46,13 @@ pub(super) enum Input {
 
 /// How the recordings are brought into step.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
-    Whole(i64),
-    Found(Alignment),
+pub(super) struct Step {
+    /// By so many whole samples, positive when rx is late.
+    pub(super) whole: i64,
+    /// What the search found.
+    found: Option<Alignment>,
+    /// What is undone; nothing where it would make no difference, so that the samples stay as they were recorded.
+    pub(super) correct: Option<Alignment>,
 }
 
 /// What a look at the start found out.
@@ -73,7 +77,7 @@ pub(super) struct Survey {
 
 impl Input {
     pub(super) fn open(args: &Args) -> Result<Self> {
-        let (tx, rx, known) = match (&args.tx, &args.rx) {
+        let (mut tx, mut rx) = match (&args.tx, &args.rx) {
             (None, _) => {
                 let mut scenario = Scenario::preset(args.preset.as_deref().unwrap_or("paper"))?;
                 scenario.samples = args.samples.unwrap_or(scenario.samples);
@@ -82,17 +86,16 @@ impl Input {
             }
             (Some(pair), None) => {
                 let pair = Pair::open(pair).map_err(|error| alone(pair, error))?;
-                (pair.tx, pair.rx, pair.delay)
+                (pair.tx, pair.rx)
             }
-            (Some(tx), Some(rx)) => (Recording::open(tx, args.format)?, Recording::open(rx, args.format)?, None),
+            (Some(tx), Some(rx)) => (Recording::open(tx, args.format)?, Recording::open(rx, args.format)?),
         };
-        let (mut tx, mut rx) = (tx, rx);
-        check(args, &mut tx, &mut rx)?;
-        let step = match (args.align, known) {
-            (Align::None, _) => Step::Whole(0),
-            (Align::Delay(delay), _) if delay.fract() == 0.0 => Step::Whole(delay as i64),
-            (Align::Delay(delay), _) => Step::Found(only_delay(delay)),
-            (Align::Auto, _) => Step::Found(align_recordings(&mut tx, &mut rx, Options::default())?),
+        let look = check(args, &mut tx, &mut rx)?;
+        let step = match args.align {
+            Align::None => Step::whole(0),
+            Align::Delay(delay) if delay.fract() == 0.0 => Step::whole(delay as i64),
+            Align::Delay(delay) => Step { whole: delay.round() as i64, found: None, correct: Some(only_delay(delay)) },
+            Align::Auto => Step::found(align_recordings(&mut tx, &mut rx, Options::default())?, &look, rx.len()),
         };
         Ok(Self::Recordings { tx: Box::new(tx), rx: Box::new(rx), step })
     }
@@ -111,7 +114,7 @@ impl Input {
                 }
                 let scenario = bed.scenario();
                 let source = toml::to_string(scenario).map_err(|e| Error::Data(format!("the scenario cannot be written down: {e}")))?;
-                (tx, rx, Some(scenario.sample_rate()), Step::Whole(0), scenario.samples, source)
+                (tx, rx, Some(scenario.sample_rate()), Step::whole(0), scenario.samples, source)
             }
             Self::Recordings { tx, rx, step } => {
                 let source = format!("{} ({}) and {} ({})", tx.data_path().display(), tx.len(), rx.data_path().display(), rx.len());
@@ -126,10 +129,7 @@ impl Input {
                 (a, b, rx.sample_rate().or(tx.sample_rate()), *step, total, source)
             }
         };
-        let alignment = match step {
-            Step::Found(alignment) => Some(alignment),
-            Step::Whole(_) => None,
-        };
+        let alignment = step.found;
         let ahead = alignment.map_or(0, |a| a.advance).min(args.taps / 2);
         let advance = args.advance.unwrap_or(if args.equalize { args.taps / 2 } else { ahead });
         if advance >= args.taps {
@@ -155,37 +155,45 @@ impl Input {
 }
 
 impl Step {
-    fn skip(&self) -> (u64, u64) {
-        match self {
-            Self::Whole(delay) => (delay.min(&0).unsigned_abs(), delay.max(&0).unsigned_abs()),
-            Self::Found(alignment) => alignment.skip(),
+    fn whole(whole: i64) -> Self {
+        Self { whole, found: None, correct: None }
+    }
+
+    /// What of an alignment is worth undoing. Levels stay as they were recorded.
+    fn found(found: Alignment, look: &Look, samples: u64) -> Self {
+        let mut correct = Alignment { gain: 1.0, ..found };
+        if look.real {
+            // Real-valued samples stay real.
+            (correct.cfo, correct.dc.im, correct.inverted) = (0.0, 0.0, false);
         }
+        let turns = correct.cfo.abs() * samples as f64;
+        let no_difference =
+            correct.fraction().abs() < 0.02 && turns < 0.01 && correct.dc.norm_sqr() < 1e-4 * look.rx_power && !correct.inverted;
+        Self { whole: correct.whole(), found: Some(found), correct: Some(correct).filter(|_| !no_difference) }
+    }
+
+    fn skip(&self) -> (u64, u64) {
+        (self.whole.min(0).unsigned_abs(), self.whole.max(0).unsigned_abs())
     }
 
     /// Samples of either recording that precede the first pair.
     fn reach(&self) -> usize {
-        let (tx, rx) = self.skip();
-        tx.max(rx).min(1 << 20) as usize
+        self.whole.unsigned_abs().min(1 << 20) as usize
     }
 
     fn delay(&self) -> f64 {
-        match self {
-            Self::Whole(delay) => *delay as f64,
-            Self::Found(alignment) => alignment.delay,
-        }
+        self.correct.or(self.found).map_or(self.whole as f64, |alignment| alignment.delay)
     }
 
     fn apply(&self, tx: &[Complex32], rx: &[Complex32]) -> (Vec<Complex32>, Vec<Complex32>) {
-        match self {
-            Self::Found(alignment) => alignment.apply(tx, rx),
-            Self::Whole(_) => {
-                let (skip_tx, skip_rx) = self.skip();
-                let tx = tx.get(skip_tx as usize..).unwrap_or_default();
-                let rx = rx.get(skip_rx as usize..).unwrap_or_default();
-                let n = tx.len().min(rx.len());
-                (tx[..n].to_vec(), rx[..n].to_vec())
-            }
+        if let Some(alignment) = &self.correct {
+            return alignment.apply(tx, rx);
         }
+        let (skip_tx, skip_rx) = self.skip();
+        let tx = tx.get(skip_tx as usize..).unwrap_or_default();
+        let rx = rx.get(skip_rx as usize..).unwrap_or_default();
+        let n = tx.len().min(rx.len());
+        (tx[..n].to_vec(), rx[..n].to_vec())
     }
 }
 
@@ -216,8 +224,14 @@ fn alone(path: &Path, error: Error) -> Error {
     }
 }
 
+/// What the start of the recordings looks like.
+struct Look {
+    real: bool,
+    rx_power: f64,
+}
+
 /// Refuses what cannot be tracked.
-fn check(args: &Args, tx: &mut Recording, rx: &mut Recording) -> Result<()> {
+fn check(args: &Args, tx: &mut Recording, rx: &mut Recording) -> Result<Look> {
     let name = |r: &Recording| r.data_path().display().to_string();
     let same_file = match (std::fs::canonicalize(tx.data_path()), std::fs::canonicalize(rx.data_path())) {
         (Ok(a), Ok(b)) => a == b,
@@ -237,12 +251,15 @@ fn check(args: &Args, tx: &mut Recording, rx: &mut Recording) -> Result<()> {
     }
     let mut same = tx.len() == rx.len();
     let (mut loud_tx, mut loud_rx) = (false, false);
+    let mut look = Look { real: true, rx_power: 0.0 };
     let (mut a, mut b) = (vec![Complex32::default(); LOOK], vec![Complex32::default(); LOOK]);
     // One look decides, unless the recordings start silent or alike.
     loop {
         let (n, m) = (tx.read(&mut a)?, rx.read(&mut b)?);
         loud_tx |= a[..n].iter().any(|z| *z != Complex32::default());
         loud_rx |= b[..m].iter().any(|z| *z != Complex32::default());
+        look.real &= a[..n].iter().chain(&b[..m]).all(|z| z.im == 0.0);
+        look.rx_power = look.rx_power.max(crate::metrics::power(&b[..m]));
         same &= n == m && a[..n].iter().zip(&b[..m]).all(|(a, b)| a == b);
         if (n == 0 && m == 0) || (loud_tx && loud_rx && !same) {
             break;
@@ -257,5 +274,6 @@ fn check(args: &Args, tx: &mut Recording, rx: &mut Recording) -> Result<()> {
         return Err(Error::Data(format!("{} and {} hold the same samples: there is no channel between them", name(tx), name(rx))));
     }
     tx.seek(0)?;
-    rx.seek(0)
+    rx.seek(0)?;
+    Ok(look)
 }

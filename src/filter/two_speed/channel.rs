@@ -1,10 +1,11 @@
 //! The fast part: the taps of the channel.
 
 use num_complex::Complex;
+use num_traits::One;
 use serde::{Deserialize, Serialize};
 
 use super::Motion;
-use super::linear::{Matrix, Vector, with_length};
+use super::linear::{LANES, Lane, Matrix, Vector, with_length};
 use crate::Real;
 
 /// Variance of a tap before the first sample, in units of the noise variance: a signal-to-noise ratio of 40 dB is no surprise.
@@ -73,8 +74,9 @@ impl<T: Real> Channel<T> {
         self.pace = T::of((super::HOUSEKEEPING as f64 / (SIZE_SPANS * span)).min(1.0));
         if self.moving {
             self.diffusion = T::of(span.powi(-4));
-            self.keep_position = T::of(1.0 - 1.0 / (POSITION_SPANS * span));
-            self.keep_velocity = T::of(1.0 - 1.0 / (VELOCITY_SPANS * span));
+            let keep = |spans: f64| T::of((-(super::HOUSEKEEPING as f64) / (spans * span)).exp());
+            self.keep_position = keep(POSITION_SPANS);
+            self.keep_velocity = keep(VELOCITY_SPANS);
         } else {
             self.diffusion = T::of(span.powi(-2));
         }
@@ -101,16 +103,20 @@ impl<T: Real> Channel<T> {
         self.reopen();
     }
 
-    /// One sample passes: each position moves by its velocity, and all turn with the carrier.
+    /// One sample passes: each position moves by its velocity, and all turn with the carrier. Returns the variance of `h . u` in units of
+    /// the noise, and prepares the gain for [`correct`](Self::correct).
     #[inline]
-    pub(super) fn propagate(&mut self, turn: Complex<T>) {
-        with_length!(self.h.len(), propagate(self, turn));
-    }
-
-    /// The variance of `h . u` in units of the noise; prepares the gain for [`correct`](Self::correct).
-    #[inline]
-    pub(super) fn spread(&mut self, u: &Vector<T>) -> T {
-        with_length!(self.h.len(), spread(self, u));
+    pub(super) fn propagate(&mut self, turn: Option<Complex<T>>, u: &Vector<T>) -> T {
+        if self.moving {
+            self.h.add(Complex::one(), &self.v);
+            with_length!(self.h.len(), move_and_spread(self, u));
+        } else {
+            with_length!(self.h.len(), walk_and_spread(self, u));
+        }
+        if let Some(turn) = turn {
+            self.h.scale(turn);
+            self.v.scale(turn);
+        }
         u.dot(&self.kp).re.max(T::zero())
     }
 
@@ -118,6 +124,18 @@ impl<T: Real> Channel<T> {
     #[inline]
     pub(super) fn correct(&mut self, error: Complex<T>, weight: T) {
         with_length!(self.h.len(), correct(self, error, weight));
+    }
+
+    /// Positions and velocities die down a little, over the samples between two calls.
+    pub(super) fn decay(&mut self) {
+        if self.moving {
+            let (a, b) = (self.keep_position, self.keep_velocity);
+            self.h.scale_real(a);
+            self.v.scale_real(b);
+            self.pp.scale(a * a);
+            self.pv.scale(a * b);
+            self.vv.scale(b * b);
+        }
     }
 
     /// Each tap diffuses in proportion to its power: taps that the channel does not have stay quiet.
@@ -192,66 +210,72 @@ impl<T: Real> Channel<T> {
     }
 }
 
+/// The covariance of the moving taps a sample later, `F P F^H` with `F = [[1, 1], [0, 1]]` for each tap (the common rotation cancels), and the
+/// gains `kp = P_pp conj(u)`, `kv = P_vp conj(u)` in the same pass.
 #[inline(always)]
-fn propagate<T: Real>(n: usize, c: &mut Channel<T>, turn: Complex<T>) {
-    if !c.moving {
-        c.h.scale(turn);
-        for i in 0..c.taps {
-            c.pp.re[i * n + i] += c.each[i];
-        }
-        return;
-    }
-    let (a, b) = (c.keep_position, c.keep_velocity);
-    {
-        let (hr, hi, vr, vi) = (&mut c.h.re[..n], &mut c.h.im[..n], &mut c.v.re[..n], &mut c.v.im[..n]);
-        for i in 0..n {
-            let (pr, pi) = (a * hr[i] + vr[i], a * hi[i] + vi[i]);
-            hr[i] = pr * turn.re - pi * turn.im;
-            hi[i] = pr * turn.im + pi * turn.re;
-            let (wr, wi) = (b * vr[i], b * vi[i]);
-            vr[i] = wr * turn.re - wi * turn.im;
-            vi[i] = wr * turn.im + wi * turn.re;
-        }
-    }
-    // F P F^H with F = [[a, 1], [0, b]] for each tap; the common rotation cancels.
-    let (aa, ab, bb) = (a * a, a * b, b * b);
+fn move_and_spread<T: Real>(n: usize, c: &mut Channel<T>, u: &Vector<T>) {
     let (ppr, ppi) = (&mut c.pp.re[..n * n], &mut c.pp.im[..n * n]);
     let (pvr, pvi) = (&mut c.pv.re[..n * n], &mut c.pv.im[..n * n]);
     let (vvr, vvi) = (&mut c.vv.re[..n * n], &mut c.vv.im[..n * n]);
-    for i in 0..n {
-        for j in 0..n {
-            let (ij, ji) = (i * n + j, j * n + i);
-            ppr[ij] = aa * ppr[ij] + a * (pvr[ij] + pvr[ji]) + vvr[ij];
-            ppi[ij] = aa * ppi[ij] + a * (pvi[ij] - pvi[ji]) + vvi[ij];
+    let (ur, ui) = (&u.re[..n], &u.im[..n]);
+    for col in (0..n).step_by(LANES) {
+        for i in 0..n {
+            let at = i * n + col;
+            // The adjoint of pv at this place: a column.
+            let column = |m: &[T]| Lane([m[col * n + i], m[(col + 1) * n + i], m[(col + 2) * n + i], m[(col + 3) * n + i]]);
+            let re = Lane::load(ppr, at) + ((Lane::load(pvr, at) + column(pvr)) + Lane::load(vvr, at));
+            let im = Lane::load(ppi, at) + ((Lane::load(pvi, at) - column(pvi)) + Lane::load(vvi, at));
+            re.store(ppr, at);
+            im.store(ppi, at);
         }
-    }
-    for ij in 0..n * n {
-        pvr[ij] = ab * pvr[ij] + b * vvr[ij];
-        pvi[ij] = ab * pvi[ij] + b * vvi[ij];
-        vvr[ij] *= bb;
-        vvi[ij] *= bb;
     }
     for i in 0..c.taps {
         vvr[i * n + i] += c.each[i];
     }
-}
-
-#[inline(always)]
-fn spread<T: Real>(n: usize, c: &mut Channel<T>, u: &Vector<T>) {
-    c.pp.adjoint_times_conj(n, u, &mut c.kp);
-    if c.moving {
-        c.pv.adjoint_times_conj(n, u, &mut c.kv);
+    for col in (0..n).step_by(LANES) {
+        let zero = Lane::splat(T::zero());
+        let (mut pr, mut pi, mut vr, mut vi) = (zero, zero, zero, zero);
+        for j in 0..n {
+            let at = j * n + col;
+            let (a, b) = (Lane::splat(ur[j]), Lane::splat(ui[j]));
+            let (r, i) = (Lane::load(ppr, at), Lane::load(ppi, at));
+            pr = pr + (r * a - i * b);
+            pi = pi - (r * b + i * a);
+            // The diffusion of this very sample is in vv already; that it reaches pv one sample early is no worse a model.
+            let (r, i) = (Lane::load(pvr, at) + Lane::load(vvr, at), Lane::load(pvi, at) + Lane::load(vvi, at));
+            r.store(pvr, at);
+            i.store(pvi, at);
+            vr = vr + (r * a - i * b);
+            vi = vi - (r * b + i * a);
+        }
+        pr.store(&mut c.kp.re, col);
+        pi.store(&mut c.kp.im, col);
+        vr.store(&mut c.kv.re, col);
+        vi.store(&mut c.kv.im, col);
     }
 }
 
+/// The same for taps that walk.
+#[inline(always)]
+fn walk_and_spread<T: Real>(n: usize, c: &mut Channel<T>, u: &Vector<T>) {
+    for i in 0..c.taps {
+        c.pp.re[i * n + i] += c.each[i];
+    }
+    c.pp.adjoint_times_conj(n, u, &mut c.kp);
+}
+
+/// The gains are scaled by the root of the weight, so that the products of a downdate are the same in both halves.
 #[inline(always)]
 fn correct<T: Real>(n: usize, c: &mut Channel<T>, error: Complex<T>, weight: T) {
-    let step = error * weight;
+    let root = weight.sqrt();
+    let step = error * root;
+    c.kp.scale_real(root);
     c.h.add(step, &c.kp);
-    c.pp.downdate(n, weight, &c.kp, &c.kp);
+    c.pp.downdate(n, &c.kp, &c.kp);
     if c.moving {
+        c.kv.scale_real(root);
         c.v.add(step, &c.kv);
-        c.pv.downdate(n, weight, &c.kp, &c.kv);
-        c.vv.downdate(n, weight, &c.kv, &c.kv);
+        c.pv.downdate(n, &c.kp, &c.kv);
+        c.vv.downdate(n, &c.kv, &c.kv);
     }
 }

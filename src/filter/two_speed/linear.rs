@@ -6,12 +6,56 @@ use serde::{Deserialize, Serialize};
 use crate::Real;
 
 /// Lengths are rounded up to a multiple of this.
-const LANES: usize = 4;
+pub(super) const LANES: usize = 4;
 
 /// The padded length of a vector of `n`.
 pub(super) fn padded(n: usize) -> usize {
     n.div_ceil(LANES) * LANES
 }
+
+/// Numbers that are worked on at once. Read and written as a whole, they do not alias: the compiler makes vector instructions of them.
+#[derive(Clone, Copy)]
+pub(super) struct Lane<T>(pub(super) [T; LANES]);
+
+impl<T: Real> Lane<T> {
+    #[inline(always)]
+    pub(super) fn splat(x: T) -> Self {
+        Self([x; LANES])
+    }
+
+    #[inline(always)]
+    pub(super) fn load(from: &[T], at: usize) -> Self {
+        let s = &from[at..at + LANES];
+        Self([s[0], s[1], s[2], s[3]])
+    }
+
+    #[inline(always)]
+    pub(super) fn store(self, to: &mut [T], at: usize) {
+        to[at..at + LANES].copy_from_slice(&self.0);
+    }
+
+    #[inline(always)]
+    pub(super) fn sum(self) -> T {
+        let [a, b, c, d] = self.0;
+        (a + b) + (c + d)
+    }
+}
+
+macro_rules! lane_operator {
+    ($trait:ident, $method:ident, $op:tt) => {
+        impl<T: Real> std::ops::$trait for Lane<T> {
+            type Output = Self;
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                let (a, b) = (self.0, other.0);
+                Self([a[0] $op b[0], a[1] $op b[1], a[2] $op b[2], a[3] $op b[3]])
+            }
+        }
+    };
+}
+lane_operator!(Add, add, +);
+lane_operator!(Sub, sub, -);
+lane_operator!(Mul, mul, *);
 
 /// Calls `$f` with the length as a constant for the usual lengths, so that the compiler unrolls and vectorises it.
 macro_rules! with_length {
@@ -80,6 +124,22 @@ impl<T: Real> Vector<T> {
         }
     }
 
+    #[inline]
+    pub(super) fn scale_real(&mut self, by: T) {
+        for x in self.re.iter_mut().chain(&mut self.im) {
+            *x *= by;
+        }
+    }
+
+    /// Moves the first `n` elements one place on, the last of them falling off.
+    #[inline]
+    pub(super) fn shift(&mut self, from: usize, n: usize) {
+        for i in (from + 1..from + n).rev() {
+            self.re[i] = self.re[i - 1];
+            self.im[i] = self.im[i - 1];
+        }
+    }
+
     pub(super) fn is_finite(&self) -> bool {
         self.re.iter().chain(&self.im).all(|x| x.is_finite())
     }
@@ -88,22 +148,24 @@ impl<T: Real> Vector<T> {
 #[inline(always)]
 fn dot<T: Real>(n: usize, a: &Vector<T>, b: &Vector<T>) -> Complex<T> {
     let (ar, ai, br, bi) = (&a.re[..n], &a.im[..n], &b.re[..n], &b.im[..n]);
-    let (mut re, mut im) = ([T::zero(); LANES], [T::zero(); LANES]);
+    let (mut re, mut im) = (Lane::splat(T::zero()), Lane::splat(T::zero()));
     for i in (0..n).step_by(LANES) {
-        for k in 0..LANES {
-            re[k] += ar[i + k] * br[i + k] - ai[i + k] * bi[i + k];
-            im[k] += ar[i + k] * bi[i + k] + ai[i + k] * br[i + k];
-        }
+        let (ar, ai, br, bi) = (Lane::load(ar, i), Lane::load(ai, i), Lane::load(br, i), Lane::load(bi, i));
+        re = re + (ar * br - ai * bi);
+        im = im + (ar * bi + ai * br);
     }
-    Complex::new((re[0] + re[1]) + (re[2] + re[3]), (im[0] + im[1]) + (im[2] + im[3]))
+    Complex::new(re.sum(), im.sum())
 }
 
 #[inline(always)]
 fn add<T: Real>(n: usize, a: &mut Vector<T>, step: Complex<T>, b: &Vector<T>) {
     let (ar, ai, br, bi) = (&mut a.re[..n], &mut a.im[..n], &b.re[..n], &b.im[..n]);
-    for i in 0..n {
-        ar[i] += step.re * br[i] - step.im * bi[i];
-        ai[i] += step.re * bi[i] + step.im * br[i];
+    let (sr, si) = (Lane::splat(step.re), Lane::splat(step.im));
+    for i in (0..n).step_by(LANES) {
+        let (br, bi) = (Lane::load(br, i), Lane::load(bi, i));
+        let (re, im) = (Lane::load(ar, i) + (sr * br - si * bi), Lane::load(ai, i) + (sr * bi + si * br));
+        re.store(ar, i);
+        im.store(ai, i);
     }
 }
 
@@ -140,30 +202,34 @@ impl<T: Real> Matrix<T> {
     /// `out = M^H conj(u)`, that is `M conj(u)` where `M` is Hermitian: rows are summed, so no lane waits for another.
     #[inline(always)]
     pub(super) fn adjoint_times_conj(&self, n: usize, u: &Vector<T>, out: &mut Vector<T>) {
-        let (or, oi) = (&mut out.re[..n], &mut out.im[..n]);
-        or.fill(T::zero());
-        oi.fill(T::zero());
-        for j in 0..n {
-            let (row_re, row_im) = (&self.re[j * n..][..n], &self.im[j * n..][..n]);
-            let (ur, ui) = (u.re[j], u.im[j]);
-            for i in 0..n {
-                or[i] += row_re[i] * ur - row_im[i] * ui;
-                oi[i] -= row_re[i] * ui + row_im[i] * ur;
+        let (mr, mi, ur, ui) = (&self.re[..n * n], &self.im[..n * n], &u.re[..n], &u.im[..n]);
+        for c in (0..n).step_by(LANES) {
+            let (mut re, mut im) = (Lane::splat(T::zero()), Lane::splat(T::zero()));
+            for j in 0..n {
+                let (r, i) = (Lane::load(mr, j * n + c), Lane::load(mi, j * n + c));
+                let (a, b) = (Lane::splat(ur[j]), Lane::splat(ui[j]));
+                re = re + (r * a - i * b);
+                im = im - (r * b + i * a);
             }
+            re.store(&mut out.re, c);
+            im.store(&mut out.im, c);
         }
     }
 
-    /// `M -= gain * a b^H`. With `a = b` a Hermitian matrix stays Hermitian to the last bit, its diagonal exactly real: both halves
-    /// are made of the same products.
+    /// `M -= a b^H`. With `a = b` a Hermitian matrix stays Hermitian to the last bit, its diagonal exactly real: both halves are made of the
+    /// same products.
     #[inline(always)]
-    pub(super) fn downdate(&mut self, n: usize, gain: T, a: &Vector<T>, b: &Vector<T>) {
-        let (br, bi) = (&b.re[..n], &b.im[..n]);
-        for i in 0..n {
-            let (row_re, row_im) = (&mut self.re[i * n..][..n], &mut self.im[i * n..][..n]);
-            let (ar, ai) = (a.re[i], a.im[i]);
-            for j in 0..n {
-                row_re[j] -= gain * (ar * br[j] + ai * bi[j]);
-                row_im[j] -= gain * (ai * br[j] - ar * bi[j]);
+    pub(super) fn downdate(&mut self, n: usize, a: &Vector<T>, b: &Vector<T>) {
+        let (mr, mi) = (&mut self.re[..n * n], &mut self.im[..n * n]);
+        let (ar, ai, br, bi) = (&a.re[..n], &a.im[..n], &b.re[..n], &b.im[..n]);
+        for c in (0..n).step_by(LANES) {
+            let (br, bi) = (Lane::load(br, c), Lane::load(bi, c));
+            for i in 0..n {
+                let (ar, ai) = (Lane::splat(ar[i]), Lane::splat(ai[i]));
+                let re = Lane::load(mr, i * n + c) - (ar * br + ai * bi);
+                let im = Lane::load(mi, i * n + c) - (ai * br - ar * bi);
+                re.store(mr, i * n + c);
+                im.store(mi, i * n + c);
             }
         }
     }
@@ -199,12 +265,12 @@ mod tests {
             let expected: Complex<f64> = (0..n).map(|i| z(i) * z(i + 50)).sum();
             assert!((a.dot(&b) - expected).norm() < 1e-12);
             m.adjoint_times_conj(p, &a, &mut out);
-            m.downdate(p, 0.5, &a, &b);
+            m.downdate(p, &a, &b);
             for i in 0..n {
                 let expected: Complex<f64> = (0..n).map(|j| z(j * n + i).conj() * z(j).conj()).sum();
                 assert!((out.get(i) - expected).norm() < 1e-12);
                 for j in 0..n {
-                    let expected = z(i * n + j) - z(i) * z(j + 50).conj() * 0.5;
+                    let expected = z(i * n + j) - z(i) * z(j + 50).conj();
                     assert!((Complex::new(m.re[i * p + j], m.im[i * p + j]) - expected).norm() < 1e-12);
                 }
             }

@@ -96,6 +96,8 @@ const HOUSEKEEPING: u64 = 16;
 /// The carrier follows the rotation of the taps over this many samples, at first faster.
 const CARRIER_WINDOW: f64 = 100.0;
 /// Samples during which the nonlinearity learns from every sample, and how many it skips to later.
+/// Before them come samples in which it waits for the unit of the input and a first idea of the channel.
+const WARM_UP: u64 = 64;
 const EAGER: u64 = 4096;
 const LAZY: u64 = 8;
 /// Prior variance of the offset in units of the noise, and its diffusion.
@@ -137,6 +139,7 @@ pub struct TwoSpeed<T: Real> {
     carrier: T,
     turn: Complex<T>,
     surprise: T,
+    steps: u64,
     count: u64,
     since_jump: u64,
     since_slow: u64,
@@ -166,6 +169,7 @@ impl<T: Real> TwoSpeed<T> {
             carrier: T::zero(),
             turn: Complex::one(),
             surprise: T::zero(),
+            steps: 0,
             count: 0,
             since_jump: 0,
             since_slow: 0,
@@ -211,9 +215,18 @@ impl<T: Real> TwoSpeed<T> {
         self.real
     }
 
+    /// The unit of the input grew by `ratio`.
     fn follow_power(&mut self, ratio: f64) {
         let mean = self.saturation.rescale(ratio, &self.basis);
-        self.channel.rescale(mean * T::of(ratio));
+        if self.count < WARM_UP {
+            // The first samples may be decades below the RMS, and what was learned from them is as far off: begin again.
+            self.channel.reset();
+            self.noise = T::zero();
+            self.count = 0;
+        } else {
+            self.channel.rescale(mean * T::of(ratio));
+            self.channel.bound();
+        }
         self.refresh();
     }
 
@@ -263,11 +276,9 @@ impl<T: Real> TwoSpeed<T> {
         }
         self.saturation.push(x * self.inverse, &self.basis);
         let taps = self.config.taps;
-        self.u.re.copy_within(..taps - 1, 1);
-        self.u.im.copy_within(..taps - 1, 1);
+        self.u.shift(0, taps);
         if self.config.widely_linear {
-            self.u.re.copy_within(taps..2 * taps - 1, taps + 1);
-            self.u.im.copy_within(taps..2 * taps - 1, taps + 1);
+            self.u.shift(taps, taps);
         }
         let newest = self.saturation.output(0);
         self.place(0, newest);
@@ -278,13 +289,17 @@ impl<T: Real> TwoSpeed<T> {
 
     #[inline]
     fn step(&mut self, x: Complex<T>, y: Complex<T>) -> (Complex<T>, T) {
+        self.steps += 1;
+        if self.steps.is_multiple_of(HOUSEKEEPING) {
+            self.keep_house();
+        }
         let clean = self.push(x);
-        self.channel.propagate(self.turn);
-        let fast = self.channel.spread(&self.u);
+        let turn = if self.config.carrier { Some(self.turn) } else { None };
+        let fast = self.channel.propagate(turn, &self.u);
         let prediction = self.channel.h.dot(&self.u) + self.offset;
 
         self.since_slow += 1;
-        let slow_turn = self.config.centres > 0 && (self.count < EAGER || self.since_slow >= LAZY);
+        let slow_turn = self.config.centres > 0 && self.count >= WARM_UP && (self.count < EAGER || self.since_slow >= LAZY);
         if slow_turn {
             self.slow = self.saturation.spread(&self.channel.h, self.config.taps);
         }
@@ -334,16 +349,14 @@ impl<T: Real> TwoSpeed<T> {
 
         self.count += 1;
         self.since_jump += 1;
-        let pace = T::of(NOISE_WINDOW.min(self.count as f64).recip());
+        // After a jump the noise is as open as at the start: the channel cannot be found while its error counts as an outlier.
+        let pace = T::of(NOISE_WINDOW.min(self.since_jump as f64).recip());
         self.noise *= T::one() + pace * (capped - T::one());
         self.surprise += (capped - self.surprise) * T::of(1.0 / JUMP_WINDOW);
         if self.surprise > T::of(JUMP) && self.since_jump > SETTLED {
             self.channel.reopen();
             self.surprise = T::one();
-            self.since_jump = 0;
-        }
-        if self.count.is_multiple_of(HOUSEKEEPING) {
-            self.keep_house();
+            self.since_jump = JUMP_WINDOW as u64;
         }
     }
 
@@ -351,10 +364,11 @@ impl<T: Real> TwoSpeed<T> {
         if !self.channel.is_finite() {
             self.channel.reset();
         }
+        self.channel.decay();
         self.channel.share_diffusion();
         self.channel.bound();
         self.saturation.bound();
-        if self.config.carrier {
+        if self.config.carrier && !self.frozen && self.count > HOUSEKEEPING {
             let share = HOUSEKEEPING as f64 / CARRIER_WINDOW.min(self.count as f64);
             self.carrier += self.channel.take_rotation(T::of(share));
             self.turn = Complex::new(self.carrier.cos(), self.carrier.sin());
@@ -380,7 +394,7 @@ impl<T: Real> Adaptive for TwoSpeed<T> {
         self.carrier = T::zero();
         self.turn = Complex::one();
         self.surprise = T::one();
-        (self.count, self.since_jump, self.since_slow, self.unclean) = (0, 0, 0, 0);
+        (self.steps, self.count, self.since_jump, self.since_slow, self.unclean) = (0, 0, 0, 0, 0);
         self.real = true;
     }
 

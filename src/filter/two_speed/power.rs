@@ -19,6 +19,7 @@ const HUSH: f64 = 0.01;
 pub(super) struct Power {
     mean: f64,
     count: f64,
+    pace: f64,
     /// Power of the unit; zero before the first sample that is not zero.
     unit: f64,
 }
@@ -50,11 +51,14 @@ impl Power {
         }
         // A lasting rise, however large, is followed by a tenth a sample.
         let glitch = self.count > 64.0 && power > GLITCH * self.mean;
-        self.count = (self.count + 1.0).min(WINDOW);
+        if self.count < WINDOW {
+            self.count += 1.0;
+            self.pace = self.count.recip();
+        }
         let weight = if power < SILENCE * self.unit { HUSH } else { 1.0 };
-        self.mean += weight * (power.min(LOUDEST * self.mean) - self.mean) / self.count;
-        let ratio = self.mean / self.unit;
-        if ratio > HYSTERESIS || (ratio < 1.0 / HYSTERESIS && self.mean > f64::MIN_POSITIVE) {
+        self.mean += weight * (power.min(LOUDEST * self.mean) - self.mean) * self.pace;
+        if self.mean > HYSTERESIS * self.unit || (HYSTERESIS * self.mean < self.unit && self.mean > f64::MIN_POSITIVE) {
+            let ratio = self.mean / self.unit;
             self.unit = self.mean;
             return Change::Grow(ratio.sqrt());
         }

@@ -5,7 +5,7 @@ use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
 use super::basis::Basis;
-use super::linear::{Matrix, Vector, with_length};
+use super::linear::{LANES, Lane, Matrix, Vector, with_length};
 use crate::Real;
 
 /// Prior deviation of the linear weight, and of the weight of a Gaussian at envelope 1.
@@ -133,8 +133,10 @@ impl<T: Real> Saturation<T> {
 
     /// Learns from `error`, whose variance is `1 / weight`; `elapsed` samples have passed since the last time.
     pub(super) fn correct(&mut self, error: Complex<T>, weight: T, elapsed: usize) {
-        self.theta.add(error * weight, &self.k);
-        with_length!(self.d.len(), update(self, weight, elapsed));
+        let root = weight.sqrt();
+        self.k.scale_real(root);
+        self.theta.add(error * root, &self.k);
+        with_length!(self.d.len(), update(self, elapsed));
     }
 
     /// The unit of the envelope grew by `ratio`. Returns the factor that the channel takes over, so that the mean gain stays 1.
@@ -204,23 +206,23 @@ fn prior<T: Real>(basis: &Basis<T>, memory: usize) -> Vec<T> {
 
 #[inline(always)]
 fn real_dot<T: Real>(n: usize, phi: &[T], re: &[T], im: &[T]) -> Complex<T> {
-    let (phi, re, im) = (&phi[..n], &re[..n], &im[..n]);
-    let (mut a, mut b) = ([T::zero(); 4], [T::zero(); 4]);
-    for j in (0..n).step_by(4) {
-        for k in 0..4 {
-            a[k] += phi[j + k] * re[j + k];
-            b[k] += phi[j + k] * im[j + k];
-        }
+    let (mut a, mut b) = (Lane::splat(T::zero()), Lane::splat(T::zero()));
+    for j in (0..n).step_by(LANES) {
+        let phi = Lane::load(phi, j);
+        a = a + phi * Lane::load(re, j);
+        b = b + phi * Lane::load(im, j);
     }
-    Complex::new((a[0] + a[1]) + (a[2] + a[3]), (b[0] + b[1]) + (b[2] + b[3]))
+    Complex::new(a.sum(), b.sum())
 }
 
 #[inline(always)]
 fn accumulate<T: Real>(n: usize, z: Complex<T>, phi: &[T], re: &mut [T], im: &mut [T]) {
-    let (phi, re, im) = (&phi[..n], &mut re[..n], &mut im[..n]);
-    for j in 0..n {
-        re[j] += z.re * phi[j];
-        im[j] += z.im * phi[j];
+    let (zr, zi) = (Lane::splat(z.re), Lane::splat(z.im));
+    for j in (0..n).step_by(LANES) {
+        let phi = Lane::load(phi, j);
+        let (a, b) = (Lane::load(re, j) + zr * phi, Lane::load(im, j) + zi * phi);
+        a.store(re, j);
+        b.store(im, j);
     }
 }
 
@@ -230,8 +232,8 @@ fn gain<T: Real>(n: usize, s: &mut Saturation<T>) {
 }
 
 #[inline(always)]
-fn update<T: Real>(n: usize, s: &mut Saturation<T>, weight: T, elapsed: usize) {
-    s.cov.downdate(n, weight, &s.k, &s.k);
+fn update<T: Real>(n: usize, s: &mut Saturation<T>, elapsed: usize) {
+    s.cov.downdate(n, &s.k, &s.k);
     // Diffusion back to the prior, which bounds the covariance from above.
     let keep = s.keep.powi(elapsed as i32);
     let fill = T::one() - keep;

@@ -7,7 +7,6 @@ mod sweep;
 pub(in crate::cli) use options::Args;
 
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,6 +20,7 @@ use super::{
     report,
 };
 use crate::blocks::{Radio, RadioConfig};
+use crate::cli::interrupt;
 use crate::flowgraphs::live::{self, Finished, Parts, Record, View};
 use crate::iq::Recording;
 use crate::ofdm::{RandomBits, Source, Transmitter};
@@ -40,18 +40,11 @@ pub(in crate::cli) fn run(args: Args) -> Result<()> {
     let frame = frame(&args)?;
     allow(&args, &config)?;
 
-    let stop = Arc::new(AtomicBool::new(false));
-    let interrupted = stop.clone();
-    // Once more ends at once: what is recorded is on disk.
-    let _ = ctrlc::set_handler(move || {
-        if interrupted.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    });
+    let stop = interrupt::watch();
     // Errors are reported once, by us.
     futuresdr::runtime::config::set("log_level", "off");
     futuresdr::runtime::config::set("ctrlport_enable", false);
-    let session = Session { args: &args, track: &track, choices: &choices, frame: &frame, stop: &stop };
+    let session = Session { args: &args, track: &track, choices: &choices, frame: &frame, stop };
     match sweep {
         Some(gains) => sweep::run(&session, &config, &gains),
         None => {

@@ -1,0 +1,321 @@
+//! `kaflow inspect`: what a recording is.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::output::{Output, check_free};
+use super::progress;
+use crate::iq::align::{Alignment, Options, align_recordings};
+use crate::iq::{Format, Pair, Recording, Survey, survey};
+use crate::metrics::db;
+use crate::plot::{self, Axis, Constellation, Figure, Grid, Histogram, Series};
+use crate::{Complex64, Error, Result};
+
+/// Say what a recording is: format, rate, duration, captures, gaps, level, clipping, DC, bandwidth.
+///
+/// Reads SigMF (either file, or the name without an ending), .sigmf archives, WAV and raw IQ. A .sigmf-collection, or a folder with a pair of recordings, is
+/// inspected as a pair: both recordings, and how they lie to each other.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The recording, a collection, or a folder that holds a pair
+    file: PathBuf,
+    /// What the file is: sigmf, archive, wav, or the datatype of raw samples: cf32_le, ci16_le, cu8, ... (default: by its ending)
+    #[arg(long)]
+    format: Option<Format>,
+    /// Samples per second of raw samples
+    #[arg(long, allow_negative_numbers = true)]
+    rate: Option<f64>,
+    /// Interleaved channels of raw samples
+    #[arg(long)]
+    channels: Option<usize>,
+    /// The channel to look at, from 0
+    #[arg(long, default_value_t = 0)]
+    channel: usize,
+    /// Compare the data with its hash
+    #[arg(long)]
+    verify: bool,
+    /// Write the numbers as JSON too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Draw a picture: FILE.svg, FILE.png, or both when FILE has no such ending
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// What the picture shows
+    #[arg(long, value_delimiter = ',', requires = "plot", default_value = "spectrogram,psd,constellation,envelope")]
+    show: Vec<Picture>,
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Picture {
+    Spectrogram,
+    Psd,
+    Constellation,
+    Envelope,
+}
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    // What can be refused is refused before a long recording is read.
+    for path in args.json.iter().cloned().chain(args.plot.iter().flat_map(|path| plot::files(path))) {
+        check_free(&path, args.force)?;
+    }
+    let mut figures = Vec::new();
+    let numbers = if args.file.is_dir() || args.file.extension().is_some_and(|e| e == "sigmf-collection") {
+        let mut pair = Pair::open(&args.file)?;
+        let tx = inspect(&mut pair.tx, &args, &mut figures)?;
+        println!();
+        let rx = inspect(&mut pair.rx, &args, &mut figures)?;
+        println!("\npair");
+        pair.tx.seek(0)?;
+        pair.rx.seek(0)?;
+        if let Some(delay) = pair.delay {
+            line("known delay", format!("{delay} samples"));
+        }
+        let alignment = match align_recordings(&mut pair.tx, &mut pair.rx, Options::default()) {
+            Ok(alignment) => {
+                print_alignment(&alignment, pair.rx.sample_rate());
+                json!(alignment)
+            }
+            Err(Error::Data(problem)) => {
+                line("alignment", problem);
+                Value::Null
+            }
+            Err(error) => return Err(error),
+        };
+        json!({ "tx": tx, "rx": rx, "known_delay": pair.delay, "alignment": alignment })
+    } else {
+        inspect(&mut open(&args)?, &args, &mut figures)?
+    };
+    if let Some(path) = &args.json {
+        let mut out = Output::create(path, args.force)?;
+        serde_json::to_writer_pretty(&mut out, &numbers).map_err(|e| Error::io(path, e.into()))?;
+        out.write_all(b"\n").map_err(|e| Error::io(path, e))?;
+        out.finish()?;
+    }
+    if let Some(path) = &args.plot {
+        let name = args.file.file_name().unwrap_or(args.file.as_os_str()).to_string_lossy().into_owned();
+        let columns = figures.len().clamp(1, 2);
+        for file in Figure::compose(name, columns, figures).save(path)? {
+            eprintln!("wrote {}", file.display());
+        }
+    }
+    Ok(())
+}
+
+fn open(args: &Args) -> Result<Recording> {
+    let format = match args.format.or_else(|| Format::of(&args.file)) {
+        Some(Format::Raw(raw)) => Some(Format::Raw(crate::iq::Raw {
+            sample_rate: args.rate.or(raw.sample_rate),
+            channels: args.channels.unwrap_or(raw.channels),
+            ..raw
+        })),
+        other if args.rate.is_some() || args.channels.is_some() => {
+            let name = if args.rate.is_some() { "rate" } else { "channels" };
+            let format = other.map_or("this file".into(), |format| format.to_string());
+            return Err(Error::parameter(name, format!("left out: {format} says so itself"), "a value"));
+        }
+        other => other,
+    };
+    Recording::open(&args.file, format)
+}
+
+fn line(name: &str, text: impl std::fmt::Display) {
+    println!("  {name:<12} {text}");
+}
+
+/// Prints what a recording is and returns the same as JSON.
+fn inspect(recording: &mut Recording, args: &Args, figures: &mut Vec<Figure>) -> Result<Value> {
+    recording.select(args.channel)?;
+    let bar = progress::bar(recording.len(), "reading");
+    let survey = survey(recording, |done| bar.set_position(done))?;
+    bar.finish_and_clear();
+    let verified = if args.verify { Some(recording.verify()?) } else { None };
+
+    let meta = recording.meta();
+    let rate = recording.sample_rate();
+    let (len, channels) = (recording.len(), recording.channels());
+    let missing: u64 = recording.gaps().map(|gap| gap.missing).sum();
+    let gaps: Vec<_> = recording.gaps().collect();
+    let plural = |n: u64, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
+    println!(
+        "{}: {}, {}, {}",
+        recording.data_path().display(),
+        recording.format(),
+        meta.global.datatype,
+        plural(channels as u64, "channel")
+    );
+    if channels > 1 {
+        line("channel", args.channel);
+    }
+    line("rate", rate.map_or("unknown".into(), |rate| si(rate, "S/s")));
+    let duration = rate.map(|rate| len as f64 / rate);
+    line("duration", duration.map_or(String::new(), |seconds| si(seconds, "s") + ", ") + &plural(len, "sample"));
+    if let Some(hz) = recording.frequency() {
+        line("frequency", si(hz, "Hz"));
+    }
+    let holes = match gaps.as_slice() {
+        [] => "no gap".to_owned(),
+        [gap] => format!("1 gap: {} missing before sample {}", plural(gap.missing, "sample"), gap.at),
+        [first, ..] => format!("{} gaps: {} missing, the first before sample {}", gaps.len(), plural(missing, "sample"), first.at),
+    };
+    line("captures", format!("{}, {holes}", meta.captures.len()));
+    if !meta.annotations.is_empty() {
+        line("annotations", meta.annotations.len());
+    }
+    if let Some(text) = &meta.global.description {
+        line("description", text);
+    }
+    line("power", format!("{:.2} dBFS, rms {:.4e}", db(survey.power, 1.0), survey.power.sqrt()));
+    line("peak", format!("{:.2} dBFS, {:.4e}", db(survey.peak.powi(2), 1.0), survey.peak));
+    line("PAPR", format!("{:.2} dB", survey.papr_db()));
+    line("clipping", clipping(&survey));
+    let dc_db = db(survey.dc.norm_sqr(), survey.power);
+    line("DC", format!("{dc_db:.1} dBc, {:.3e}{:+.3e}j", survey.dc.re, survey.dc.im));
+    let occupied = survey.psd.as_ref().filter(|_| survey.power > 0.0).map(|psd| psd.occupied(0.99));
+    if let Some((low, high)) = occupied {
+        let text = match rate {
+            Some(_) => format!("{}, 99 % of the power from {} to {}", si(high - low, "Hz"), si(low, "Hz"), si(high, "Hz")),
+            None => format!("{:.4} of the rate, 99 % of the power from {low:.4} to {high:.4}", high - low),
+        };
+        line("bandwidth", text);
+    }
+    if survey.real && survey.samples > 0 {
+        line("real", "every imaginary part is zero");
+    }
+    if let Some(found) = survey.not_finite {
+        line("not finite", format!("{}, the first at {}", plural(found.count, "sample"), found.first));
+    }
+    let hash = match (verified, &meta.global.sha512) {
+        (_, None) => "none",
+        (Some(_), Some(_)) => "right",
+        (None, Some(_)) => "not checked (--verify does)",
+    };
+    line("hash", hash);
+    let warnings = recording.warnings();
+    for warning in &warnings {
+        line("warning", warning);
+    }
+    figures.extend(pictures(&survey, recording, &args.show).into_iter().filter(|_| args.plot.is_some()));
+
+    Ok(json!({
+        "file": recording.data_path().display().to_string(),
+        "format": recording.format().to_string(),
+        "datatype": meta.global.datatype.to_string(),
+        "channels": channels,
+        "channel": args.channel,
+        "sample_rate": rate,
+        "samples": len,
+        "duration": duration,
+        "frequency": recording.frequency(),
+        "captures": meta.captures.len(),
+        "annotations": meta.annotations.len(),
+        "gaps": gaps,
+        "missing": missing,
+        "power": survey.power,
+        "power_dbfs": db(survey.power, 1.0),
+        "peak": survey.peak,
+        "papr_db": survey.papr_db(),
+        "clipping": survey.clipping,
+        "dc": [survey.dc.re, survey.dc.im],
+        "dc_dbc": dc_db,
+        "occupied": occupied.map(|(low, high)| [low, high]),
+        "occupied_bandwidth": occupied.map(|(low, high)| high - low),
+        "real": survey.real,
+        "not_finite": survey.not_finite,
+        "hash": hash,
+        "warnings": warnings,
+    }))
+}
+
+fn clipping(survey: &Survey) -> String {
+    let share = |count: u64| format!("{count} samples ({:.3} %)", 100.0 * count as f64 / survey.samples.max(1) as f64);
+    match (survey.clipping.rails, survey.clipping.envelope) {
+        (0, 0) => "none".into(),
+        (rails, 0) => format!("{} at the converter's limits", share(rails)),
+        (0, envelope) => format!("{} at the largest envelope", share(envelope)),
+        (rails, envelope) => format!("{} at the converter's limits, {} at the largest envelope", share(rails), share(envelope)),
+    }
+}
+
+fn print_alignment(found: &Alignment, rate: Option<f64>) {
+    let paths = if found.peak > 0.0 { format!("; the strongest path comes {} later", found.peak) } else { String::new() };
+    let early = if found.advance > 0 { format!("; look ahead by {}", found.advance) } else { String::new() };
+    line("delay", format!("{:.3} samples{paths}{early}", found.delay));
+    let hertz = rate.map_or(String::new(), |rate| format!(", {}", si(found.cfo_hz(rate), "Hz")));
+    line("carrier", format!("{:.4e} cycles per sample{hertz}", found.cfo));
+    line("gain", format!("{:.2} dB", db(found.gain.powi(2), 1.0)));
+    line("DC", format!("{:.3e}{:+.3e}j", found.dc.re, found.dc.im));
+    line("spectrum", if found.inverted { "inverted" } else { "not inverted" });
+    line("explained", format!("{:.2} % of the received power", 100.0 * found.explained));
+    line("coherence", format!("at least {} samples", found.coherence));
+    line("confidence", format!("{:.3}", found.confidence));
+}
+
+/// A number with three to five digits and a prefix of the SI.
+fn si(value: f64, unit: &str) -> String {
+    let exponent = if value == 0.0 { 0.0 } else { (value.abs().log10() / 3.0).floor().clamp(-4.0, 4.0) };
+    let prefix = ["p", "n", "µ", "m", "", "k", "M", "G", "T"][(exponent + 4.0) as usize];
+    let text = format!("{:.3}", value / 1000_f64.powf(exponent));
+    format!("{} {prefix}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// The survey's numbers as figures.
+fn pictures(survey: &Survey, recording: &Recording, show: &[Picture]) -> Vec<Figure> {
+    let rate = recording.sample_rate();
+    let name = recording.data_path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let frequency = || rate.map_or_else(|| Axis::new("frequency", "cycles/sample"), |_| Axis::new("frequency", "Hz"));
+    let level = if rate.is_some() { "dBFS/Hz" } else { "dBFS per cycle/sample" };
+    let mut figures = Vec::new();
+    for picture in show {
+        match (picture, &survey.psd) {
+            (Picture::Spectrogram, Some(psd)) => {
+                let end = recording.len() as f64 / rate.unwrap_or(1.0);
+                let time = rate.map_or_else(|| Axis::new("time", "samples"), |_| Axis::new("time", "s"));
+                let rows = survey.spectrogram.len() / survey.columns.max(1);
+                let half = |width: f64, n: usize| width / n.max(1) as f64 / 2.0;
+                let (dx, dy) = (half(end, survey.columns), half(psd.sample_rate, rows));
+                let edge = psd.sample_rate / 2.0;
+                let values: Vec<f64> = survey.spectrogram.iter().map(|&p| if p.is_nan() { p } else { db(p, 1.0) }).collect();
+                let top = values.iter().copied().filter(|v| v.is_finite()).fold(f64::NEG_INFINITY, f64::max);
+                let levels = Axis::new("power density", level);
+                // 80 dB below the top there is nothing to see but rounding.
+                let levels = if top.is_finite() { levels.range((top - 80.0).max(lowest(&values)), top) } else { levels };
+                let grid = Grid { x: [dx, end - dx], y: [dy - edge, edge - dy], columns: survey.columns, values };
+                figures.push(plot::spectrogram(format!("{name}: spectrogram"), time, frequency(), levels, grid));
+            }
+            (Picture::Psd, Some(psd)) => {
+                let points = psd.db().into_iter().enumerate().map(|(i, level)| [psd.frequency(i), level]).collect();
+                figures.push(plot::psd(format!("{name}: power density"), frequency(), level, &[Series::new(name.clone(), points)]));
+            }
+            (Picture::Spectrogram | Picture::Psd, None) => {}
+            (Picture::Constellation, _) => {
+                let symbols = survey.points.iter().map(|z| Complex64::new(z.re.into(), z.im.into())).collect();
+                let cloud = Constellation { title: format!("{name}: samples"), symbols };
+                figures.push(plot::constellations("", &[cloud], &[]));
+            }
+            (Picture::Envelope, _) => {
+                let (edges, density) = survey.envelope_density();
+                let top = edges.last().copied().unwrap_or(1.0);
+                // |x|/rms of a complex Gaussian signal, which OFDM is nearly.
+                let rayleigh = (0..=200).map(|i| top * f64::from(i) / 200.0).map(|r| [r, 2.0 * r * (-r * r).exp()]).collect();
+                let histogram = Histogram { name: name.clone(), edges, density };
+                let axis = Axis::new("envelope over rms", "").range(0.0, top);
+                figures.push(plot::envelope_histogram(
+                    format!("{name}: envelope"),
+                    axis,
+                    &[histogram],
+                    &[Series::new("Rayleigh", rayleigh)],
+                ));
+            }
+        }
+    }
+    figures
+}
+
+fn lowest(values: &[f64]) -> f64 {
+    values.iter().copied().filter(|v| v.is_finite()).fold(f64::INFINITY, f64::min)
+}

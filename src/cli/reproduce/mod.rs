@@ -1,0 +1,93 @@
+//! `kaflow reproduce`: the figures of the paper, out of this program.
+
+mod fig2;
+mod fig3;
+mod fig4;
+mod report;
+mod steady;
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::interrupt;
+use crate::{Error, Result};
+use report::Report;
+
+/// Reproduce the figures of Park, Seth, Van Vaerenbergh, "Bayesian Extensions of Kernel Least Mean Squares".
+///
+/// Each figure becomes a picture (SVG and PNG), its numbers (CSV and JSON), and a table beside the reference values. Ctrl-C keeps what is finished.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Which figure
+    #[arg(value_enum)]
+    figure: Which,
+    /// Folder for pictures and numbers; made where it is missing
+    #[arg(long)]
+    out: PathBuf,
+    /// Simulations to average (default: as many as the paper: 2000 for fig2, 11 for fig3; 20 for fig4)
+    #[arg(long)]
+    runs: Option<usize>,
+    /// Seed of the simulations
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// A tenth of the simulations
+    #[arg(long)]
+    quick: bool,
+    /// Replace results that are there already
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// Tracking a spatio-temporal Gaussian process: KLMS, QKLMS, NORMA, fKLMS and their bounds
+    Fig2,
+    /// Poisson observations of a drifting tuning curve
+    Fig3,
+    /// Bernoulli observations of a moving disc
+    Fig4,
+    /// The steady-state tracking error against its formula
+    Steady,
+    /// All of them
+    All,
+}
+
+/// How large a study is.
+struct Size {
+    runs: Option<usize>,
+    seed: u64,
+    quick: bool,
+}
+
+impl Size {
+    fn runs(&self, full: usize) -> usize {
+        self.runs.unwrap_or(if self.quick { full.div_ceil(10).max(3) } else { full })
+    }
+}
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    if args.runs == Some(0) {
+        return Err(Error::parameter("runs", "at least 1", 0));
+    }
+    std::fs::create_dir_all(&args.out).map_err(|e| Error::io(&args.out, e))?;
+    let size = Size { runs: args.runs, seed: args.seed, quick: args.quick };
+    let studies: [(Which, &str, fn(&Size, &mut Report) -> Result<()>); 4] = [
+        (Which::Fig2, "fig2", fig2::run),
+        (Which::Fig3, "fig3", fig3::run),
+        (Which::Fig4, "fig4", fig4::run),
+        (Which::Steady, "steady", steady::run),
+    ];
+    let chosen = || studies.iter().filter(|(which, ..)| args.figure == Which::All || args.figure == *which);
+    // All refusals come before the first minute of work.
+    for (_, name, _) in chosen() {
+        Report::new(&args.out, name, args.force)?;
+    }
+    for (_, name, study) in chosen() {
+        if interrupt::requested() {
+            break;
+        }
+        study(&size, &mut Report::new(&args.out, name, args.force)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! `kaflow reproduce` as a user runs it, in its quick form.
+#![cfg(feature = "cli")]
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn run(args: &[&str]) -> std::process::Output {
+    Command::cargo_bin("kaflow").unwrap().arg("reproduce").args(args).output().unwrap()
+}
+
+#[test]
+fn every_figure_agrees_with_its_reference_and_leaves_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    // Figure, simulations, and how far an average over so few may be from the reference.
+    for (figure, runs, tolerance) in [("fig2", "40", 0.25), ("fig3", "11", 3.0), ("fig4", "3", 0.015), ("steady", "1", 0.4)] {
+        let result = run(&[figure, "--out", out, "--runs", runs, "--quick"]);
+        assert!(result.status.success(), "{figure}: {}", String::from_utf8_lossy(&result.stderr));
+        let file = |ending: &str| std::fs::read(folder.path().join(format!("{figure}.{ending}"))).unwrap();
+        let json: Value = serde_json::from_slice(&file("json")).unwrap();
+        let results = json["results"].as_array().unwrap();
+        assert!(!results.is_empty());
+        for line in results {
+            let (value, reference) = (line["value"].as_f64().unwrap(), line["reference"].as_f64().unwrap());
+            assert!((value - reference).abs() < tolerance, "{figure}: {line}");
+        }
+        assert!(file("png").starts_with(b"\x89PNG") && file("svg").starts_with(b"<svg"));
+        assert!(String::from_utf8(file("csv")).unwrap().lines().count() > 20);
+        let again = run(&[figure, "--out", out, "--runs", runs]);
+        assert_eq!(again.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&again.stderr).contains("exists already"));
+    }
+}
+
+#[test]
+fn the_drawn_curves_are_the_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(run(&["steady", "--out", folder.path().to_str().unwrap(), "--quick"]).status.success());
+    let svg = std::fs::read_to_string(folder.path().join("steady.svg")).unwrap();
+    for name in ["drift 0", "drift 0.1", "simulated"] {
+        assert!(svg.contains(&format!("data-name=\"{name}\"")), "{name}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_numbers() {
+    let numbers = || {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(run(&["fig2", "--out", folder.path().to_str().unwrap(), "--runs", "4", "--seed", "9"]).status.success());
+        std::fs::read_to_string(folder.path().join("fig2.csv")).unwrap()
+    };
+    assert_eq!(numbers(), numbers());
+}

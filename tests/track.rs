@@ -1,0 +1,264 @@
+//! `kaflow track` as a user runs it.
+#![cfg(feature = "cli")]
+
+use std::{fs, path::Path, process::Stdio, time::Duration};
+
+use assert_cmd::{Command, cargo::cargo_bin};
+use kaflow::{
+    Complex32,
+    channel::{Scenario, TestBed},
+    iq::{Datatype, Writer, sigmf::Meta},
+};
+use serde_json::Value;
+
+fn kaflow(directory: &Path, arguments: &str) -> assert_cmd::assert::Assert {
+    Command::new(cargo_bin!("kaflow")).current_dir(directory).args(arguments.split_whitespace()).timeout(Duration::from_secs(120)).assert()
+}
+
+/// Runs, expects exit code 2 and one line on standard error that contains every word.
+fn refused(directory: &Path, arguments: &str, words: &[&str]) {
+    let output = kaflow(directory, arguments).code(2).get_output().clone();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text.trim().lines().count(), 1, "{arguments}: {text}");
+    for word in words {
+        assert!(text.contains(word), "{arguments}: '{text}' does not say '{word}'");
+    }
+    assert!(output.stdout.is_empty());
+}
+
+fn json(path: impl AsRef<Path>) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+fn raw(path: impl AsRef<Path>, samples: &[Complex32]) {
+    let bytes: Vec<u8> = samples.iter().flat_map(|z| [z.re.to_le_bytes(), z.im.to_le_bytes()].concat()).collect();
+    fs::write(path, bytes).unwrap();
+}
+
+fn bed(samples: u64) -> (Vec<Complex32>, Vec<Complex32>) {
+    let mut run = TestBed::run(&Scenario { samples, ..Scenario::preset("a").unwrap() }).unwrap();
+    (run.tx.remove(0), run.rx.remove(0))
+}
+
+#[test]
+fn without_arguments_it_ends_with_a_table_and_pictures() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = kaflow(directory.path(), "").success().get_output().stdout.clone();
+    let text = String::from_utf8(output).unwrap();
+    let rows: Vec<&str> = text.lines().skip_while(|l| !l.starts_with("filter")).skip(1).take_while(|l| l.contains(' ')).collect();
+    let errors: Vec<f64> = rows.iter().map(|r| r.split_whitespace().nth(1).unwrap().parse().unwrap()).collect();
+    assert!(errors.len() >= 6 && errors.is_sorted(), "{text}");
+    for file in ["nmse.svg", "nmse.png", "nmse.csv", "report.html", "average.svg", "amplifier.png"] {
+        assert!(directory.path().join("kaflow-track").join(file).metadata().unwrap().len() > 500, "{file}");
+    }
+    let page = fs::read_to_string(directory.path().join("kaflow-track/report.html")).unwrap();
+    assert!(page.contains("<svg") && !page.contains("src=\"http") && !page.contains("href=\"http"));
+}
+
+#[test]
+fn recordings_are_aligned_tracked_and_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let (tx, rx) = bed(20_000);
+    let late: Vec<_> = std::iter::repeat_n(Complex32::default(), 50).chain(rx.iter().copied()).take(20_000).collect();
+    for (name, samples) in [("tx", &tx), ("rx", &late)] {
+        let mut writer = Writer::create(directory.path().join(name), Meta::new(Datatype::CF32_LE, Some(20e6)), false).unwrap();
+        writer.write(samples).unwrap();
+        writer.finish().unwrap();
+    }
+    let two = "track tx.sigmf-meta rx.sigmf-meta --filter nlms --filter qklms --budget 100 --skip 500";
+    kaflow(directory.path(), &format!("{two} --json a.json --out out --record")).success();
+    let found = json(directory.path().join("a.json"));
+    assert!((found["alignment"]["delay"].as_f64().unwrap() - 50.0).abs() < 0.2, "{found}");
+    let filters = found["filters"].as_array().unwrap();
+    assert_eq!(filters.len(), 2);
+    for filter in filters {
+        assert!(filter["nmse_db"].as_f64().unwrap() < -5.0, "{filter}");
+        assert!(filter["samples"].as_u64().unwrap() >= 19_900);
+        assert!(filter["samples_per_second"].as_f64().unwrap() > 0.0);
+        assert!(filter["centres"].as_u64().unwrap() <= 100);
+        assert_eq!(filter["parameters"]["taps"], 4);
+    }
+    for file in ["nlms-prediction.sigmf-data", "qklms-error.sigmf-meta", "nmse.csv"] {
+        assert!(directory.path().join("out").join(file).metadata().unwrap().len() > 100, "{file}");
+    }
+    refused(directory.path(), &format!("{two} --json a.json"), &["a.json", "--force"]);
+    refused(directory.path(), &format!("{two} --out out"), &["out", "--force"]);
+    kaflow(directory.path(), &format!("{two} --json a.json --force")).success();
+}
+
+#[test]
+fn raw_recordings_give_the_predictions_of_the_bare_filter() {
+    use kaflow::filter::{Nlms, Tracker, Windowed};
+    let directory = tempfile::tempdir().unwrap();
+    let (tx, rx) = bed(6000);
+    raw(directory.path().join("tx.bin"), &tx);
+    raw(directory.path().join("rx.bin"), &rx);
+    let command = "track tx.bin rx.bin --format cf32_le --align none --filter nlms --mu 0.3 --taps 5 --predictions p.cf32 --threads 2";
+    kaflow(directory.path(), command).success();
+    let mut expected = vec![Complex32::default(); 6000];
+    Windowed::new(Nlms::new(5, 0.3, 1e-6).unwrap(), 5).unwrap().track(&tx, &rx, &mut expected, None);
+    raw(directory.path().join("expected.cf32"), &expected);
+    assert!(fs::read(directory.path().join("p.cf32")).unwrap() == fs::read(directory.path().join("expected.cf32")).unwrap());
+    refused(directory.path(), command, &["p.cf32", "--force"]);
+    refused(directory.path(), "track tx.bin rx.bin --format cf32_le --predictions q.cf32", &["predictions", "one --filter"]);
+}
+
+#[test]
+fn real_valued_recordings_are_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (tx, rx) = bed(6000);
+    let real = |z: &[Complex32]| z.iter().map(|z| Complex32::new(z.re, 0.0)).collect::<Vec<_>>();
+    raw(directory.path().join("tx.cf32"), &real(&tx));
+    raw(directory.path().join("rx.cf32"), &real(&rx));
+    kaflow(directory.path(), "track tx.cf32 rx.cf32 --filter nlms --json a.json").success();
+    assert_eq!(json(directory.path().join("a.json"))["real"], true);
+}
+
+#[test]
+fn parameters_come_from_a_file_and_from_the_command_line() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("p.toml"), "[nlms]\nmu = 0.25\n\n[fklms]\nsigma = 3.0\nlambda = 0.98\n").unwrap();
+    kaflow(directory.path(), "track --filter nlms --filter fklms --params p.toml --lambda 0.97 --samples 3000 --json a.json").success();
+    let found = json(directory.path().join("a.json"));
+    let parameters = |name: &str| found["filters"].as_array().unwrap().iter().find(|f| f["name"] == name).unwrap()["parameters"].clone();
+    assert_eq!(parameters("nlms")["mu"], 0.25);
+    assert_eq!((parameters("fklms")["sigma"].as_f64(), parameters("fklms")["lambda"].as_f64()), (Some(3.0), Some(0.97)));
+    fs::write(directory.path().join("bad.toml"), "[fklms]\nsigmma = 3.0\n").unwrap();
+    refused(directory.path(), "track --filter fklms --params bad.toml", &["bad.toml", "sigmma"]);
+}
+
+#[test]
+fn bad_input_is_refused_in_one_clear_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let d = directory.path();
+    let (tx, rx) = bed(3000);
+    raw(d.join("tx.cf32"), &tx);
+    raw(d.join("rx.cf32"), &rx);
+    raw(d.join("short.cf32"), &rx[..2000]);
+    raw(d.join("silent.cf32"), &vec![Complex32::default(); 3000]);
+    raw(d.join("copy.cf32"), &tx);
+    for (name, rate) in [("slow", 1e6), ("fast", 2e6)] {
+        let mut writer = Writer::create(d.join(name), Meta::new(Datatype::CF32_LE, Some(rate)), false).unwrap();
+        writer.write(if name == "slow" { &tx } else { &rx }).unwrap();
+        writer.finish().unwrap();
+    }
+    refused(d, "track nowhere.cf32 rx.cf32", &["nowhere.cf32"]);
+    refused(d, "track tx.cf32", &["tx.cf32", "alone"]);
+    refused(d, "track tx.cf32 short.cf32", &["3000", "2000", "--trim"]);
+    refused(d, "track slow.sigmf-meta fast.sigmf-meta", &["1000000", "2000000"]);
+    refused(d, "track tx.cf32 silent.cf32", &["silent.cf32 is silent"]);
+    refused(d, "track tx.cf32 tx.cf32", &["tx.cf32", "sent"]);
+    refused(d, "track tx.cf32 copy.cf32", &["same samples"]);
+    refused(d, "track --filter fklm", &["did you mean 'fklms'?"]);
+    refused(d, "track --filter nlms --sigma 1", &["nlms", "sigma"]);
+    refused(d, "track --filter fklms --lambda 2", &["lambda", "2"]);
+    refused(d, "track --taps 0", &["taps"]);
+    refused(d, "track --preset papper", &["did you mean 'paper'?"]);
+    refused(d, "track --filter nlms --checkpoint missing --resume", &["missing"]);
+    kaflow(d, "track tx.cf32 short.cf32 --trim --filter nlms").success();
+    assert!(!d.join("kaflow-track").exists(), "a refused run leaves nothing behind");
+}
+
+#[test]
+fn equalisation_predicts_what_was_sent() {
+    let directory = tempfile::tempdir().unwrap();
+    kaflow(directory.path(), "track --preset wifi --samples 30000 --equalize --filter rls --taps 12 --lambda 0.999 --json a.json")
+        .success();
+    let found = json(directory.path().join("a.json"));
+    assert!(found["filters"][0]["nmse_db"].as_f64().unwrap() < -6.0, "{found}");
+}
+
+const LONG: &str = "track --preset a --samples 300000 --filter nlms --filter qklms --budget 50 --skip 100 --checkpoint-every 10000";
+
+/// The figures of a run that do not depend on how fast it was.
+fn figures(path: &Path) -> Vec<(String, u64, u64, u64)> {
+    let found = json(path);
+    let filters = found["filters"].as_array().unwrap().iter();
+    filters
+        .map(|f| {
+            let bits = f["nmse_db"].as_f64().unwrap().to_bits();
+            (f["name"].as_str().unwrap().to_owned(), bits, f["samples"].as_u64().unwrap(), f["centres"].as_u64().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn a_killed_run_resumes_to_the_bit() {
+    let directory = tempfile::tempdir().unwrap();
+    let d = directory.path();
+    kaflow(d, &format!("{LONG} --checkpoint whole.ck --json whole.json")).success();
+
+    let mut killed = std::process::Command::new(cargo_bin!("kaflow"))
+        .current_dir(d)
+        .args(format!("{LONG} --checkpoint killed.ck --json killed.json").split_whitespace())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Killed as soon as there is something to go on from; kill is SIGKILL.
+    for _ in 0..2000 {
+        if d.join("killed.ck").exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    kaflow(d, &format!("{LONG} --checkpoint killed.ck --resume --json killed.json --force")).success();
+    assert_eq!(figures(&d.join("killed.json")), figures(&d.join("whole.json")));
+
+    refused(d, &format!("{LONG} --mu 0.1 --checkpoint killed.ck --resume --json other.json"), &["killed.ck", "another run"]);
+    fs::write(d.join("damaged.ck"), &fs::read(d.join("whole.ck")).unwrap()[..1000]).unwrap();
+    refused(d, &format!("{LONG} --checkpoint damaged.ck --resume --json other.json"), &["damaged.ck"]);
+}
+
+#[test]
+fn predictions_of_a_killed_run_continue_where_they_stopped() {
+    let directory = tempfile::tempdir().unwrap();
+    let d = directory.path();
+    let long = "track --preset a --samples 300000 --filter qklms --budget 100 --checkpoint-every 10000";
+    kaflow(d, &format!("{long} --predictions whole.cf32 --checkpoint whole.ck")).success();
+    let mut killed = std::process::Command::new(cargo_bin!("kaflow"))
+        .current_dir(d)
+        .args(format!("{long} --predictions killed.cf32 --checkpoint killed.ck").split_whitespace())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    for _ in 0..2000 {
+        if d.join("killed.ck").exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    kaflow(d, &format!("{long} --predictions killed.cf32 --checkpoint killed.ck --resume")).success();
+    assert!(fs::read(d.join("whole.cf32")).unwrap() == fs::read(d.join("killed.cf32")).unwrap());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_cleanly_with_what_has_been_done() {
+    let directory = tempfile::tempdir().unwrap();
+    let d = directory.path();
+    let child = std::process::Command::new(cargo_bin!("kaflow"))
+        .current_dir(d)
+        .args(
+            "track --preset a --samples 100000000 --filter nlms --watch --control 127.0.0.1:0 --json a.json --checkpoint a.ck"
+                .split_whitespace(),
+        )
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(2500));
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let (text, lines) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(text.contains("interrupted") && text.contains("nlms"), "{text}");
+    assert!(lines.contains("MS/s") && lines.contains("dropped"), "a line a second: {lines}");
+    let found = json(d.join("a.json"));
+    assert_eq!(found["interrupted"], true);
+    assert!(found["filters"][0]["samples"].as_u64().unwrap() > 0);
+    assert!(d.join("a.ck").exists());
+}
