@@ -129,6 +129,7 @@ pub fn build(parts: Parts, record: Option<&Record<'_>>) -> crate::Result<Live> {
     if let Some(record) = record {
         for port in ["tx", "rx"] {
             let mut meta = Meta::new(Datatype::CF32_LE, Some(radio.rate()));
+            meta.global.extra.insert("kaflow:aligned".into(), true.into());
             meta.captures.push(Capture { frequency: Some(record.frequency), ..Capture::default() });
             let writer = Writer::create(record.folder.join(port), meta, record.force)?;
             let sink = IqSink::new(writer).flush_every((radio.rate() / 2.0).max(1.0) as u64, 0, |_| Ok(()));

@@ -131,7 +131,7 @@ fn paced_at_5_ms_a_second_nothing_is_lost() {
 }
 
 #[test]
-fn unpaced_sink_channel_and_source_in_samples_per_second() {
+fn unpaced_sink_channel_and_source_in_samples_per_second() -> Result<()> {
     let mut radio = Radio::open(&duplex("pace=fast,doppler=5000,snr=20,serial=speed")).unwrap();
     let samples = 5_000_000;
     let repeat = Repeat::new(frame().iter().map(|z| z * LEVEL).collect(), radio.stop());
@@ -144,6 +144,7 @@ fn unpaced_sink_channel_and_source_in_samples_per_second() {
     println!("unpaced: {:.1} MS/s through sink, channel and source", samples as f64 / began.elapsed().as_secs_f64() / 1e6);
     assert_eq!(end.get(&fg).unwrap().n_received() as u64, samples);
     assert_eq!(radio.health().gaps.load(Ordering::Relaxed), 0);
+    Ok(())
 }
 
 /// Bins of 64 samples behind a gap.
@@ -222,7 +223,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for Judge<I> {
 }
 
 /// Lets a fault strike again and again.
-fn afflict(arguments: &str, samples: u64) -> (Verdict, Arc<kaflow::blocks::Health>) {
+fn afflict(arguments: &str, samples: u64) -> Result<(Verdict, Arc<kaflow::blocks::Health>)> {
     let mut radio = Radio::open(&duplex(&format!("pace=fast,doppler=200,snr=25,delay=33,{arguments}"))).unwrap();
     let health = radio.health();
     let repeat = Repeat::new(frame().iter().map(|z| z * LEVEL).collect(), radio.stop());
@@ -233,7 +234,7 @@ fn afflict(arguments: &str, samples: u64) -> (Verdict, Arc<kaflow::blocks::Healt
     connect!(fg, repeat > input[0].sink; source.output[0] > input.follow; follow.tx > tx.judge; follow.rx > rx.judge);
     Runtime::new().run(fg).unwrap();
     let verdict = std::mem::take(&mut *verdict.lock().unwrap());
-    (verdict, health)
+    Ok((verdict, health))
 }
 
 fn check_recovery(verdict: &Verdict) {
@@ -245,7 +246,7 @@ fn check_recovery(verdict: &Verdict) {
 
 #[test]
 fn a_thousand_overflows_have_the_right_length_and_the_tracker_recovers() {
-    let (verdict, health) = afflict("overflow_every=4000,overflow_length=777", 4_004_000);
+    let (verdict, health) = afflict("overflow_every=4000,overflow_length=777", 4_004_000).unwrap();
     assert_eq!(health.overflows.load(Ordering::Relaxed), 1001 - 1);
     assert_eq!((health.gaps.load(Ordering::Relaxed), health.missing.load(Ordering::Relaxed)), (1000, 777_000));
     assert!(verdict.gaps.len() >= 990 && verdict.gaps.iter().all(|&missing| missing == 777), "{:?}", verdict.gaps);
@@ -254,7 +255,7 @@ fn a_thousand_overflows_have_the_right_length_and_the_tracker_recovers() {
 
 #[test]
 fn a_thousand_jumps_of_the_clock_have_the_right_length_and_the_tracker_recovers() {
-    let (verdict, health) = afflict("jump_every=4000,jump=1234", 4_004_000);
+    let (verdict, health) = afflict("jump_every=4000,jump=1234", 4_004_000).unwrap();
     assert_eq!(health.overflows.load(Ordering::Relaxed), 0);
     assert_eq!((health.gaps.load(Ordering::Relaxed), health.missing.load(Ordering::Relaxed)), (1000, 1_234_000));
     assert!(verdict.gaps.len() >= 990 && verdict.gaps.iter().all(|&missing| missing == 1234), "{:?}", verdict.gaps);
@@ -263,7 +264,7 @@ fn a_thousand_jumps_of_the_clock_have_the_right_length_and_the_tracker_recovers(
 
 #[test]
 fn a_thousand_jumps_backwards_are_searched_across_and_counted() {
-    let (verdict, health) = afflict("jump_every=20000,jump=-500", 20_020_000);
+    let (verdict, health) = afflict("jump_every=20000,jump=-500", 20_020_000).unwrap();
     assert_eq!(health.time_errors.load(Ordering::Relaxed), 1000);
     assert_eq!(health.missing.load(Ordering::Relaxed), 0);
     assert!(verdict.gaps.len() >= 990 && verdict.gaps.iter().all(|&missing| missing == 0));
@@ -272,14 +273,14 @@ fn a_thousand_jumps_backwards_are_searched_across_and_counted() {
 
 #[test]
 fn a_thousand_stalls_lose_nothing_and_are_counted() {
-    let (verdict, health) = afflict("stall_every=2000,stall=2", 2_002_000);
+    let (verdict, health) = afflict("stall_every=2000,stall=2", 2_002_000).unwrap();
     assert_eq!(health.timeouts.load(Ordering::Relaxed), 2000);
     assert_eq!(health.gaps.load(Ordering::Relaxed), 0);
     assert!(verdict.gaps.is_empty() && verdict.samples == 2_002_000);
 }
 
 #[test]
-fn a_device_that_disappears_a_thousand_times_ends_the_flowgraph_each_time_and_says_so() {
+fn a_device_that_disappears_a_thousand_times_ends_the_flowgraph_each_time_and_says_so() -> Result<()> {
     let runtime = Runtime::new();
     for round in 0..1000 {
         let mut radio = Radio::open(&duplex(&format!("pace=fast,taps=0,vanish_after={},serial=gone", 1000 + round))).unwrap();
@@ -293,6 +294,7 @@ fn a_device_that_disappears_a_thousand_times_ends_the_flowgraph_each_time_and_sa
         let error = faults.iter().find_map(Fault::take).unwrap().to_string();
         assert!(error.contains("has disappeared"), "{error}");
     }
+    Ok(())
 }
 
 #[test]
@@ -321,7 +323,7 @@ fn two_radios_on_one_air_and_a_drifting_clock_are_followed() {
 }
 
 #[test]
-fn a_receiver_without_its_transmitter_follows_another_box() {
+fn a_receiver_without_its_transmitter_follows_another_box() -> Result<()> {
     let sender = Radio::open(&RadioConfig { rx: None, ..duplex("pace=fast,air=box,serial=a") });
     let receiver = Radio::open(&RadioConfig { tx: None, ..duplex("pace=fast,air=box,serial=b") });
     let (mut sender, radio) = (sender.unwrap(), receiver.unwrap());
@@ -339,6 +341,7 @@ fn a_receiver_without_its_transmitter_follows_another_box() {
     sending.wait().unwrap();
     let error = finished.tracks().unwrap()[0].1.series().total().nmse_db();
     assert!(error < -8.0, "{error} dB");
+    Ok(())
 }
 
 fn kaflow(arguments: &[&str]) -> Command {
@@ -371,7 +374,7 @@ fn the_command_writes_reports_and_a_recording_that_tracks_to_the_same_figures() 
     let (ok, text) = output(&arguments);
     assert!(ok && text.contains("4 overflows"), "{text}");
     assert!(Path::new(&out).join("report.html").exists());
-    let mut arguments = vec!["track", &pair, "--align", "none", "--json", &again];
+    let mut arguments = vec!["track", &pair, "--json", &again];
     arguments.extend(filters);
     let (ok, text) = output(&arguments);
     assert!(ok, "{text}");
@@ -405,7 +408,7 @@ fn a_killed_run_leaves_a_valid_recording() {
     // All but the last second.
     let written = std::fs::metadata(&data).unwrap().len() / 8;
     assert!(recorded(&pair) + 1_000_000 >= written && written >= 2_000_000, "{} of {written}", recorded(&pair));
-    let (ok, text) = output(&["track", &pair.to_string_lossy(), "--align", "none", "--trim", "--filter", "nlms"]);
+    let (ok, text) = output(&["track", &pair.to_string_lossy(), "--trim", "--filter", "nlms"]);
     assert!(ok, "{text}");
 }
 

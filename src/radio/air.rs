@@ -8,12 +8,9 @@ use num_complex::Complex32;
 
 use super::CHANNELS;
 
-/// Samples that a transmitter may be ahead.
-const TX_BUFFER: u64 = 1 << 18;
-
-/// A paced receiver that is this far behind has overflowed: samples, but at least the time below.
-const RX_BUFFER: u64 = 1 << 18;
-const RX_BUFFER_SECONDS: f64 = 0.05;
+/// Samples that a transmitter may be ahead, and that a paced receiver may be behind before it overflows; at least the time below.
+const BUFFER: u64 = 1 << 18;
+const BUFFER_SECONDS: f64 = 0.1;
 
 /// What became of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,7 +183,7 @@ impl Air {
         loop {
             let horizon = state.horizon();
             let behind = horizon.saturating_sub(state.position);
-            if state.started.is_some() && behind > RX_BUFFER.max((RX_BUFFER_SECONDS * state.rate) as u64) {
+            if state.started.is_some() && behind > state.buffer() {
                 lost += behind;
                 state.skip(behind);
                 continue;
@@ -236,7 +233,7 @@ impl Air {
         let mut state = self.lock();
         loop {
             state.play_unheard();
-            let space = TX_BUFFER.saturating_sub(state.queued);
+            let space = state.buffer().saturating_sub(state.queued);
             if space > 0 || Instant::now() >= deadline {
                 return space;
             }
@@ -294,6 +291,10 @@ impl Air {
 impl State {
     fn now(&self) -> u64 {
         self.started.map_or(self.position, |started| (started.elapsed().as_secs_f64() * self.rate) as u64)
+    }
+
+    fn buffer(&self) -> u64 {
+        BUFFER.max((BUFFER_SECONDS * self.rate) as u64)
     }
 
     fn time_ns(&self, sample: u64) -> i64 {
