@@ -43,6 +43,7 @@ pub const PARAMETERS: &[Parameter] = &[
     number("ridge", "NORMA's regularisation: coefficients decay by 1 - eta*ridge"),
     number("epsilon", "QKLMS's quantisation radius, in units of the input's amplitude"),
     number("budget", "most centres that are kept; the oldest one goes"),
+    number("threads", "threads for one stream through klms, fklms or norma with a large budget"),
     number("floor", "centres whose effective coefficient falls below this go"),
     number("mu", "NLMS's step, between 0 and 2"),
     number("regularization", "NLMS's eps and RLS's c, in units of input power"),
@@ -113,6 +114,7 @@ use Preset::{Is, Named, Off, Spread};
 
 const KERNEL: [(&str, Preset); 3] = [("kernel", Named("gaussian")), ("sigma", Spread(1.0)), ("degree", Is(3.0))];
 const GAIN: [(&str, Preset); 2] = [("eta", Is(0.5)), ("diffusion-ratio", Off)];
+const THREADS: (&str, Preset) = ("threads", Off);
 const PRUNE: [(&str, Preset); 2] = [("budget", Off), ("floor", Off)];
 
 /// Joins parameter lists at compile time.
@@ -134,21 +136,21 @@ pub const RECIPES: &[Recipe] = &[
         about: "kernel least mean squares",
         reference: "Liu, Pokharel, Principe 2008",
         task: Task::Regression,
-        parameters: parameters![GAIN[0], GAIN[1]],
+        parameters: parameters![GAIN[0], GAIN[1], THREADS],
     },
     Recipe {
         name: "fklms",
         about: "KLMS that forgets",
         reference: "Park, Seth, Van Vaerenbergh 2013",
         task: Task::Regression,
-        parameters: parameters![GAIN[0], GAIN[1], ("lambda", Is(0.99))],
+        parameters: parameters![GAIN[0], GAIN[1], ("lambda", Is(0.99)), THREADS],
     },
     Recipe {
         name: "norma",
         about: "stochastic gradient descent with a ridge",
         reference: "Kivinen, Smola, Williamson 2004",
         task: Task::Regression,
-        parameters: parameters![GAIN[0], GAIN[1], ("ridge", Is(0.02))],
+        parameters: parameters![GAIN[0], GAIN[1], ("ridge", Is(0.02)), THREADS],
     },
     Recipe {
         name: "qklms",
@@ -408,6 +410,14 @@ impl Settings {
         Ok(Evict { budget: self.whole("budget")?, floor: self.optional("floor")? })
     }
 
+    /// A stream's filter on as many threads as were asked for.
+    fn threaded<T: Real>(&self, mut tracker: Box<dyn Tracker<T>>) -> Result<Box<dyn Tracker<T>>> {
+        if let Some(threads) = self.optional("threads")? {
+            tracker.set("threads", threads)?;
+        }
+        Ok(tracker)
+    }
+
     fn offsets(&self) -> Result<Vec<f64>> {
         match self.values.get("offset") {
             None => Ok(Vec::new()),
@@ -460,6 +470,9 @@ pub fn filter<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Filte
 }
 
 /// Builds a filter on a pair of streams, with a window of `taps` samples over `tx`. `settings` want a `spread` of `sqrt(taps · E|tx|²)`.
+///
+/// It comes in its fastest form: by lag where the dictionary is the last windows of the stream
+/// ([`Sliding`](super::Sliding)), in planes for NLMS ([`NlmsStream`](super::NlmsStream)), else [`Windowed`].
 pub fn tracker<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Tracker<T>>> {
     let s = settings;
     let count = |name: &str| Ok::<_, Error>(s.whole(name)?.unwrap_or(0));
@@ -490,6 +503,10 @@ pub fn tracker<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Trac
             let second = second.settle(&shared.map(|(name, value)| (name.clone(), value.clone())).collect(), s.spread)?;
             Box::new(Residual::new(first, tracker(&second, taps)?))
         }
+        "klms" => s.threaded(klms(s.kernel()?, s.gain()?, s.evict()?, taps)?.into_tracker()?)?,
+        "fklms" => s.threaded(fklms(s.kernel()?, s.gain()?, s.number("lambda")?, s.evict()?, taps)?.into_tracker()?)?,
+        "norma" => s.threaded(norma(s.kernel()?, s.gain()?, s.number("ridge")?, s.evict()?, taps)?.into_tracker()?)?,
+        "nlms" => Box::new(Nlms::new(taps, s.number("mu")?, s.number("regularization")?)?.into_tracker()),
         _ => Box::new(Windowed::new(filter(settings, taps)?, taps)?),
     })
 }

@@ -6,6 +6,7 @@ mod graph;
 mod input;
 mod pictures;
 mod report;
+mod streams;
 
 use std::{net::SocketAddr, path::PathBuf, time::Instant};
 
@@ -13,7 +14,9 @@ use clap::Parser as _;
 
 use super::{output, parameters::Parameters};
 use crate::{Error, Result, iq};
-use input::{Align, Input};
+pub(crate) use input::Align;
+use input::Input;
+pub(crate) use streams::Source;
 
 /// Track a channel: one-step-ahead predictions of what is received from what was sent.
 ///
