@@ -88,7 +88,7 @@ fn recordings_are_aligned_tracked_and_reported() {
 
 #[test]
 fn raw_recordings_give_the_predictions_of_the_bare_filter() {
-    use kaflow::filter::{Nlms, Tracker, Windowed};
+    use kaflow::filter::registry::{self, Value, Values};
     let directory = tempfile::tempdir().unwrap();
     let (tx, rx) = bed(6000);
     raw(directory.path().join("tx.bin"), &tx);
@@ -96,7 +96,8 @@ fn raw_recordings_give_the_predictions_of_the_bare_filter() {
     let command = "track tx.bin rx.bin --format cf32_le --align none --filter nlms --mu 0.3 --taps 5 --predictions p.cf32 --threads 2";
     kaflow(directory.path(), command).success();
     let mut expected = vec![Complex32::default(); 6000];
-    Windowed::new(Nlms::new(5, 0.3, 1e-6).unwrap(), 5).unwrap().track(&tx, &rx, &mut expected, None);
+    let settings = registry::recipe("nlms").unwrap().settle(&Values::from([("mu".into(), Value::Number(0.3))]), 1.0).unwrap();
+    registry::tracker(&settings, 5).unwrap().track(&tx, &rx, &mut expected, None);
     raw(directory.path().join("expected.cf32"), &expected);
     assert!(fs::read(directory.path().join("p.cf32")).unwrap() == fs::read(directory.path().join("expected.cf32")).unwrap());
     refused(directory.path(), command, &["p.cf32", "--force"]);
