@@ -90,7 +90,17 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
         let (mut tx, mut rx) = (O::default(), O::default());
         tx.set_min_buffer_size_in_items(super::BUFFER);
         rx.set_min_buffer_size_in_items(super::BUFFER);
-        Self { input: I::default(), tx, rx, follower, ready: Followed::default(), given: 0, watcher: Watcher::default(), keep: 0, kept: Default::default() }
+        Self {
+            input: I::default(),
+            tx,
+            rx,
+            follower,
+            ready: Followed::default(),
+            given: 0,
+            watcher: Watcher::default(),
+            keep: 0,
+            kept: Default::default(),
+        }
     }
 
     /// Keeps the first `pairs` for a look.

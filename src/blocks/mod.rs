@@ -34,14 +34,14 @@ mod ofdm_tx;
 #[cfg(feature = "soapy")]
 mod repeat;
 mod series;
-mod staged;
-pub(crate) mod state;
 #[cfg(feature = "soapy")]
 mod soapy;
 #[cfg(feature = "soapy")]
 mod soapy_sink;
 #[cfg(feature = "soapy")]
 mod soapy_source;
+mod staged;
+pub(crate) mod state;
 mod tags;
 mod track;
 mod track_mimo;
@@ -67,13 +67,13 @@ pub use ofdm_tx::OfdmTx;
 #[cfg(feature = "soapy")]
 pub use repeat::Repeat;
 pub use series::{Row, Series};
-pub use staged::Staged;
 #[cfg(feature = "soapy")]
-pub use soapy::{End, Health, Radio, RadioConfig, open as open_device};
+pub use soapy::{End, Health, Radio, RadioConfig, check_device, open_device};
 #[cfg(feature = "soapy")]
 pub use soapy_sink::SoapySink;
 #[cfg(feature = "soapy")]
 pub use soapy_source::{SoapySource, TIME};
+pub use staged::Staged;
 pub use tags::{GAP, gap, gap_length};
 pub use track::{Probe, Report, Snapshot, Track};
 pub use track_mimo::TrackMimo;

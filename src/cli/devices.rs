@@ -94,7 +94,9 @@ pub(crate) fn describe(a: &Abilities, frequency: f64) -> String {
         Abilities { channels: (0, _), .. } | Abilities { tunes: (false, _), .. } => {
             "receives only: kaflow live --rx-only, or with another radio as --tx-device".into()
         }
-        Abilities { channels: (_, 0), .. } | Abilities { tunes: (_, false), .. } => "transmits only: kaflow live with another radio as --rx-device".into(),
+        Abilities { channels: (_, 0), .. } | Abilities { tunes: (_, false), .. } => {
+            "transmits only: kaflow live with another radio as --rx-device".into()
+        }
         Abilities { full_duplex: false, .. } => "half duplex: kaflow live needs two, as --tx-device and --rx-device".into(),
         Abilities { timestamps: false, .. } => "kaflow live --device; without timestamps the length of gaps is unknown".into(),
         _ => String::from("kaflow live --device"),

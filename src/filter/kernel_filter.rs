@@ -347,7 +347,12 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> Adaptive for KernelFilter<T, K, O
             // Never up: room is taken once, and never again per sample.
             ("budget", ..) => {
                 let most = self.evict.budget.unwrap_or(usize::MAX >> 12);
-                require(value.fract() == 0.0 && value >= 1.0 && value <= most as f64, name, "a whole number from 1 to what it is now", value)?;
+                require(
+                    value.fract() == 0.0 && value >= 1.0 && value <= most as f64,
+                    name,
+                    "a whole number from 1 to what it is now",
+                    value,
+                )?;
                 self.shrink(value as usize);
             }
             ("epsilon", _, Admit::Quantise { radius }) => {

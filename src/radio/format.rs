@@ -66,7 +66,10 @@ mod tests {
     fn integers_keep_a_sample_to_half_a_step() {
         fn worst<S: Sample>() -> f32 {
             let samples = (-100..=100).map(|i| Complex32::new(i as f32 / 100.0, -i as f32 / 77.0));
-            samples.map(|z| Complex32::new(z.re, z.im.clamp(-1.0, 1.0))).map(|z| (S::from_complex(z).to_complex() - z).norm()).fold(0.0, f32::max)
+            samples
+                .map(|z| Complex32::new(z.re, z.im.clamp(-1.0, 1.0)))
+                .map(|z| (S::from_complex(z).to_complex() - z).norm())
+                .fold(0.0, f32::max)
         }
         assert_eq!(worst::<Complex32>(), 0.0);
         assert!(worst::<Complex<i16>>() < 1.0 / 32767.0);

@@ -4,8 +4,8 @@ use num_complex::Complex32;
 
 use super::air::Sent;
 use super::{CHANNELS, Settings};
-use crate::channel::{CarrierOffset, Fading, Noise, SampleOffset, Stage};
 use crate::Result;
+use crate::channel::{CarrierOffset, Fading, Noise, SampleOffset, Stage};
 use crate::filter::require;
 
 /// Transmitters that are tuned this far away, as a share of the rate, are still heard, off by that much; those farther away are not.

@@ -99,7 +99,9 @@ impl Input {
             Align::Delay(delay) if delay.fract() == 0.0 => Step::whole(delay as i64),
             Align::Delay(delay) => Step { whole: delay.round() as i64, found: None, correct: Some(only_delay(delay)) },
             // What was written in step needs no search; a repeated frame would not even allow one.
-            Align::Auto if [&tx, &rx].iter().all(|r| r.meta().global.extra.get(ALIGNED).is_some_and(|aligned| aligned == true)) => Step::whole(0),
+            Align::Auto if [&tx, &rx].iter().all(|r| r.meta().global.extra.get(ALIGNED).is_some_and(|aligned| aligned == true)) => {
+                Step::whole(0)
+            }
             Align::Auto => Step::found(align_recordings(&mut tx, &mut rx, Options::default())?, &look, rx.len()),
         };
         Ok(Self::Recordings { tx: Box::new(tx), rx: Box::new(rx), step })

@@ -62,7 +62,11 @@ fn frame(args: &Args) -> Result<Vec<Complex32>> {
         let frame = recording.read_up_to(1 << 20)?;
         let power = metrics::power(&frame);
         if !(power > 0.0) || recording.len() > 1 << 20 {
-            return Err(Error::file(path, "samples", "must be one frame that the transmitter repeats: at most 1048576 samples, not silent"));
+            return Err(Error::file(
+                path,
+                "samples",
+                "must be one frame that the transmitter repeats: at most 1048576 samples, not silent",
+            ));
         }
         return Ok(frame.iter().map(|z| z * power.sqrt().recip() as f32).collect());
     }
@@ -145,7 +149,7 @@ impl Session<'_> {
             keep: LOOK,
         };
         let graph = live::build(parts, record.as_ref())?;
-        let mut keep_up = KeepUp::new(self.args.adaptive_budget, config.queue, budgets);
+        let mut keep_up = KeepUp::new(self.args.adaptive_budget, budgets);
         let began = Instant::now();
         let mut last = (Instant::now(), 0);
         let finished = graph.run(self.stop, Duration::from_secs(1), |view| {
@@ -159,7 +163,9 @@ impl Session<'_> {
         let outcome = self.outcome(&finished, settings)?;
         (survey.input, survey.target) = finished.kept()?;
         if survey.input.is_empty() {
-            return Err(Error::Data("the frame was not found in what was received: is the transmitter on, on the same frequency and strong enough?".into()));
+            return Err(Error::Data(
+                "the frame was not found in what was received: is the transmitter on, on the same frequency and strong enough?".into(),
+            ));
         }
         Ok((survey, outcome, finished))
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::super::Args as TrackArgs;
-use crate::blocks::{End, RadioConfig};
+use crate::blocks::{End, RadioConfig, check_device};
 use crate::cli::parameters::Parameters;
 use crate::{Error, Result, iq, ofdm};
 
@@ -161,8 +161,16 @@ impl Args {
             None => return Err(missing("tx-device")),
         };
         let end = |device: &String, channel: usize, antenna: &Option<String>, gains: &[String], name: &str| -> Result<End> {
+            check_device(device)?;
             let (gain, gains) = split_gains(name, gains)?;
-            Ok(End { channels: vec![channel], antenna: antenna.clone(), gain, gains, bandwidth: self.bandwidth, ..End::new(device.as_str()) })
+            Ok(End {
+                channels: vec![channel],
+                antenna: antenna.clone(),
+                gain,
+                gains,
+                bandwidth: self.bandwidth,
+                ..End::new(device.as_str())
+            })
         };
         let patient = super::patient(rx) && tx.is_none_or(|tx| super::patient(tx));
         Ok(RadioConfig {
