@@ -4,28 +4,27 @@
 
 use futuresdr::prelude::Result;
 use kaflow::{
+    channel::Profile,
     filter::registry::{self, Value, Values},
     flowgraphs::equalize::{Link, run},
     ofdm::Config,
 };
 
 fn main() -> Result<()> {
-    let (taps, ahead) = (6, 2);
     let ofdm = Config::preset("paper")?;
-    let link = Link { ofdm, frames: 40, ibo_db: 2.0, paths: 2, doppler: 1e-6, snr_db: 30.0, seed: 3 };
-    println!("{:<22} {:>8} {:>8} {:>9}", "equaliser", "frames", "EVM %", "BER");
-    let filters = [
-        ("nlms", vec![]),
-        ("rls", vec![]),
-        ("krlst", vec![("kernel", "gaussian+linear"), ("lambda", "0.9999"), ("noise", "0.001")]),
-        ("qklms", vec![("kernel", "gaussian+linear")]),
-    ];
-    for (i, (name, given)) in filters.into_iter().enumerate() {
-        let given: Values = given.into_iter().map(|(name, value)| (name.to_owned(), Value::parse(value))).collect();
-        let settings = registry::recipe(name)?.settle(&given, (taps as f64).sqrt())?;
-        let (one_tap, equalized) = run(&link, registry::filter(&settings, taps)?, taps, ahead)?;
-        for (name, q) in [("one-tap", one_tap), (name, equalized)].into_iter().skip(usize::from(i > 0)) {
-            println!("{name:<22} {:>8} {:>8.2} {:>9.1e}", q.packets, q.evm.percent(), q.ber.rate());
+    let link = Link { ofdm, frames: 40, ibo_db: 2.0, profile: Profile::exponential(1, 3.0), doppler: 1e-6, snr_db: 30.0, seed: 3 };
+    let krlst = |kernel: &str| {
+        ("krlst", vec![("kernel", kernel.to_owned()), ("sigma", "1".into()), ("lambda", "0.9999".into()), ("noise", "0.01".into())])
+    };
+    println!("{:<20} {:>7} {:>7} {:>8}", "equaliser", "frames", "EVM %", "BER");
+    for (i, (name, given)) in [("rls", vec![("lambda", "0.9999".into())]), krlst("gaussian"), krlst("equivariant")].into_iter().enumerate()
+    {
+        let label = given.iter().find(|(p, _)| *p == "kernel").map_or(name.to_owned(), |(_, kernel)| format!("{name}, {kernel}"));
+        let given: Values = given.into_iter().map(|(parameter, value): (&str, String)| (parameter.into(), Value::parse(&value))).collect();
+        let settings = registry::recipe(name)?.settle(&given, 1.0)?;
+        let (one_tap, equalised) = run(&link, registry::filter(&settings, 1)?, 1, 0)?;
+        for (label, q) in [("one-tap".to_owned(), one_tap), (label, equalised)].into_iter().skip(usize::from(i > 0)) {
+            println!("{label:<20} {:>7} {:>7.2} {:>8.1e}", q.packets, q.evm.percent(), q.ber.rate());
         }
     }
     Ok(())

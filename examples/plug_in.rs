@@ -14,20 +14,19 @@ use kaflow::{
 };
 
 fn main() -> Result<()> {
-    let mut n = 1u32;
+    let mut n = 0f32;
     let noise = Source::<_, Complex32>::new(move || {
-        n = n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        Complex32::new((n >> 16 & 255) as f32 / 128.0 - 1.0, (n >> 24) as f32 / 128.0 - 1.0)
+        n += 1.0;
+        Complex32::from_polar((n * 0.618).fract() * 1.5, n * 2.4)
     });
     let tx = Head::<Complex32>::new(50_000);
     let channel = Apply::<_, Complex32, Complex32>::new(|x: &Complex32| x / (1.0 + x.norm_sqr()) * Complex32::new(0.6, -0.8));
 
-    // KLMS that forgets, on windows of 4 samples, at most 200 centres.
-    let evict = Evict { budget: Some(200), floor: None };
-    let fklms = fklms(Gaussian::new(1.0)?, Gain::Eta(0.5), 0.999, evict, 4)?;
-    let track = Track::new(Windowed::new(fklms, 4)?);
+    // KLMS that forgets, on one sample at a time, at most 500 centres.
+    let evict = Evict { budget: Some(500), floor: None };
+    let fklms = fklms(Gaussian::new(0.5)?, Gain::Eta(0.5), 0.999, evict, 1)?;
+    let track = Track::new(Windowed::new(fklms, 1)?);
     let (prediction, error) = (NullSink::<Complex32>::new(), NullSink::<Complex32>::new());
-
     let mut fg = Flowgraph::new();
     connect!(fg,
         noise > tx > channel > rx.track;

@@ -26,8 +26,8 @@ pub struct Link {
     pub frames: u64,
     /// Input back-off of the amplifier, in dB.
     pub ibo_db: f64,
-    /// Taps of the channel, 3 dB down each.
-    pub paths: u32,
+    /// The channel's echoes.
+    pub profile: Profile,
     /// Doppler frequency in cycles a sample.
     pub doppler: f64,
     /// Signal-to-noise ratio in dB.
@@ -55,7 +55,7 @@ pub fn run(link: &Link, filter: Box<dyn Filter<f32>>, taps: usize, ahead: usize)
     let samples = (link.frames + 1) * frame as u64;
     let tx = OfdmTx::new(Transmitter::new(config.clone(), Source::RandomFrames)?, Some(samples));
     let amplifier = Amplifier::new(channel::Amplifier::new(Model::Rapp { smoothness: 2.0 }, link.ibo_db)?);
-    let fading = FadingConfig::new(Profile::exponential(link.paths, 3.0), link.doppler);
+    let fading = FadingConfig::new(link.profile.clone(), link.doppler);
     let fading = Fading::new(channel::Fading::new(&fading, link.seed)?);
     let noise = Staged::new(Noise::new(link.snr_db, link.seed)?);
     // What the receiver knows of what was sent: the preamble. The rest is not a number, and not learned from.

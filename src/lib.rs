@@ -9,6 +9,7 @@ pub mod metrics;
 pub mod observation;
 pub mod ofdm;
 mod real;
+pub mod simd;
 
 #[cfg(feature = "blocks")]
 pub mod blocks;

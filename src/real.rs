@@ -5,6 +5,7 @@ use num_traits::{Float, FloatConst, FromPrimitive, NumAssign};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// The scalar that a filter computes in: `f32` or `f64`.
+#[expect(private_bounds, reason = "vector instructions exist for these two scalars alone, so the trait is sealed")]
 pub trait Real:
     Float
     + FloatConst
@@ -20,6 +21,7 @@ pub trait Real:
     + Send
     + Sync
     + 'static
+    + crate::simd::Dispatch
 {
     /// The nearest representable value.
     fn of(value: f64) -> Self;

@@ -1,6 +1,9 @@
 //! Pictures: what is drawn is what was given, and every kind renders, whatever the numbers are.
 #![cfg(feature = "cli")]
 
+mod common;
+
+use common::read_back;
 use kaflow::Complex64;
 use kaflow::plot::*;
 
@@ -250,30 +253,6 @@ fn gallery_renders_every_kind_as_svg_and_png() {
     }
 }
 
-/// The numbers behind the lines and dots called `name` in the first panel, read back from the picture itself.
-fn read_back(svg: &str, name: &str) -> Vec<[f64; 2]> {
-    let attribute = |line: &str, key: &str| -> String {
-        let start = line.find(&format!(" {key}=\"")).unwrap_or_else(|| panic!("{key} in {line}")) + key.len() + 3;
-        line[start..].split('"').next().unwrap().to_owned()
-    };
-    let numbers = |text: &str| -> Vec<f64> { text.split(' ').filter_map(|n| n.parse().ok()).collect() };
-    let panel = svg.lines().find(|l| l.starts_with("<g class=\"panel\"")).unwrap();
-    let frame = numbers(&attribute(panel, "data-frame"));
-    let value = |key: &str, at: f64| {
-        let text = attribute(panel, key);
-        let range = numbers(&text);
-        if text.ends_with("log") { range[0] * (range[1] / range[0]).powf(at) } else { range[0] + at * (range[1] - range[0]) }
-    };
-    let mut points = Vec::new();
-    for line in svg.lines().filter(|l| l.contains(&format!("data-name=\"{name}\""))) {
-        for point in attribute(line, "d").replace("h0", "").split(['M', 'L']).filter(|p| !p.is_empty()) {
-            let px = numbers(point);
-            points.push([value("data-x", (px[0] - frame[0]) / frame[2]), value("data-y", 1.0 - (px[1] - frame[1]) / frame[3])]);
-        }
-    }
-    points
-}
-
 #[test]
 fn what_is_drawn_is_what_was_given() {
     let wave: Vec<[f64; 2]> = (0..120).map(|i| [f64::from(i) * 50.0, -8.0 + 3.0 * (f64::from(i) * 0.4).sin()]).collect();
@@ -285,7 +264,7 @@ fn what_is_drawn_is_what_was_given() {
         [(nmse_over_time("", samples(), &[curve]), "fklms", &wave), (logarithmic, "theory", &rates), (scatter, "dots", &wave)]
     {
         assert_eq!(figure.panels[0].points(name).unwrap(), given.as_slice());
-        let drawn = read_back(&figure.svg(), name);
+        let drawn = read_back(&figure.svg(), 0, name);
         assert_eq!(drawn.len(), given.len(), "{name}");
         for (drawn, given) in drawn.iter().zip(given) {
             // Coordinates are rounded to hundredths of a px, of which there are some hundreds.
@@ -412,7 +391,7 @@ fn a_picture_of_a_million_samples_stays_small_and_shows_the_peak() {
     let line = lines("", samples(), Axis::new("amplitude", ""), &[Series::evenly("rx", 0.0, 1.0, &values)]);
     let svg = line.svg();
     assert!(svg.len() < 60_000, "{}", svg.len());
-    assert!(read_back(&svg, "rx").iter().any(|p| (p[1] - 40.0).abs() < 0.05 && (p[0] - 654_321.0).abs() < 100.0));
+    assert!(read_back(&svg, 0, "rx").iter().any(|p| (p[1] - 40.0).abs() < 0.05 && (p[0] - 654_321.0).abs() < 100.0));
     let symbols: Vec<Complex64> = (0..1_000_000).map(|_| noise.complex()).collect();
     let svg = constellations("", &[Constellation { title: String::new(), symbols }], &[]).svg();
     assert!(svg.len() < 400_000, "{}", svg.len());

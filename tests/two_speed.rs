@@ -134,28 +134,374 @@ fn figures() {
     track(&mut m, &tx[..200_000], &rx[..200_000]);
     println!("speed mixture: {:.3} MS/s", 0.2 / start.elapsed().as_secs_f64());
 }
+
 #[test]
-#[ignore]
-fn dbg_e() {
-    for seed in 1..=10 {
-        let (tx, rx) = simulated("e", seed, 1e-3, 6000);
-        let mut line = format!("{seed}: ");
-        let mut m = mixture(4, 0);
-        line += &format!("mix {:.2} ", track(&mut m, &tx, &rx).nmse_from(500));
-        for span in [10.0, 18.0, 32.0, 60.0] {
-            let mut t = two_speed(TwoSpeedConfig { span, ..Default::default() });
-            let r = track(&mut t, &tx, &rx);
-            line += &format!("{span} {:.2} ({:.2}) ", r.nmse_from(500), r.nmse_from(5000));
-            if span == 32.0 {
-                line += &format!("[{:?}] ", [0.1f32, 0.5, 1.0, 2.0].map(|r| t.gain(r)));
-                line += &format!(
-                    "p {:?}",
-                    rx.chunks(1000)
-                        .map(|c| (c.iter().map(|z| z.norm_sqr()).sum::<f32>() / 1000.0 * 100.0).round() / 100.0)
-                        .collect::<Vec<_>>()
-                );
+fn scale_does_not_matter() {
+    let (tx, rx) = simulated("d", 3, 1e-3, 6000);
+    let reference = track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx).nmse_from(500);
+    for (a, b) in [(0.03, 12.0), (1e-6, 1e-6), (1e5, 1e6), (3e3, 1e-8)] {
+        let scaled: Vec<_> = tx.iter().map(|x| x * a).collect();
+        let received: Vec<_> = rx.iter().map(|y| y * b).collect();
+        let nmse = track(&mut two_speed(TwoSpeedConfig::default()), &scaled, &received).nmse_from(500);
+        assert!((nmse - reference).abs() < 0.1, "tx x {a}, rx x {b}: {nmse} instead of {reference}");
+    }
+}
+
+#[test]
+fn power_steps_are_survived() {
+    // The amplifier sees the step too: an input 12 dB lower is linear, one 12 dB higher all saturated.
+    for step_db in [-12.0, 12.0] {
+        let (tx, _) = simulated("a", 5, 1e-3, 30_000);
+        let gain = |n: usize| if (10_000..20_000).contains(&n) { 10f32.powf(step_db / 20.0) } else { 1.0 };
+        let tx: Vec<_> = tx.iter().enumerate().map(|(n, x)| x * gain(n)).collect();
+        let amplified: Vec<_> = tx.iter().map(|x| x / (1.0 + x.norm_sqr() * x.norm_sqr()).powf(0.25)).collect();
+        let noise = common::noise(9, tx.len());
+        let tap = |l: usize, n: usize| Complex::from_polar(0.7 / (l + 1) as f32, 2e-3 * (l as f32 - 1.0) * n as f32);
+        let rx: Vec<Complex32> = (0..tx.len())
+            .map(|n| {
+                let clean: Complex32 = (0..3.min(n + 1)).map(|l| tap(l, n) * amplified[n - l]).sum();
+                clean + Complex::new(noise[n].re as f32, noise[n].im as f32) * 0.02
+            })
+            .collect();
+        let mut mixture = mixture(4, 0);
+        for run in [track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx), track(&mut mixture, &tx, &rx)] {
+            let before = run.nmse(5000..10_000);
+            for (what, range) in [("after the step", 12_000..20_000), ("after the way back", 22_000..30_000)] {
+                let nmse = run.nmse(range);
+                // At -12 dB the noise is 12 dB nearer.
+                let floor = if what == "after the step" && step_db < 0.0 { before + 10.5 } else { before };
+                println!("step {step_db} dB, {what}: {nmse:.2} dB, before it {before:.2} dB");
+                assert!(nmse < floor + 2.5, "{step_db} dB, {what}: {nmse}, before it {before}");
             }
         }
-        println!("{line}");
     }
+}
+
+#[test]
+fn the_offset_of_the_receiver_is_estimated() {
+    let (tx, rx) = simulated("a", 2, 1e-3, 8000);
+    let clean = track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx).nmse_from(1000);
+    let rms = (rx.iter().map(|y| y.norm_sqr()).sum::<f32>() / rx.len() as f32).sqrt();
+    let offset = Complex::new(0.3, -0.5) * rms;
+    let shifted: Vec<_> = rx.iter().map(|y| y + offset).collect();
+    let mut tracker = two_speed(TwoSpeedConfig::default());
+    let run = track(&mut tracker, &tx, &shifted);
+    // NMSE against the signal without its offset, which would flatter.
+    let error: f32 = (1000..8000).map(|n| (shifted[n] - run.prediction[n]).norm_sqr()).sum();
+    let nmse = 10.0 * f64::from(error / (1000..8000).map(|n| rx[n].norm_sqr()).sum::<f32>()).log10();
+    assert!(nmse < clean + 0.1, "{nmse} instead of {clean}");
+    assert!((tracker.offset() - offset).norm() < 0.05 * rms, "{} instead of {offset}", tracker.offset());
+}
+
+#[test]
+fn leading_silence_pauses_and_corrupt_samples_do_no_lasting_harm() {
+    let (tx, rx) = simulated("d", 4, 1e-3, 12_000);
+    let reference = track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx).nmse(8000..12_000);
+    let huge = Complex32::new(1e30, -1e30);
+    let nan = Complex32::new(f32::NAN, 0.0);
+    type Damage = Box<dyn Fn(&mut Vec<Complex32>, &mut Vec<Complex32>)>;
+    let cases: Vec<(&str, Damage)> = vec![
+        (
+            "silence",
+            Box::new(|tx, rx| {
+                tx[..5000].fill(Complex32::default());
+                rx[..5000].fill(Complex32::default());
+            }),
+        ),
+        (
+            "noise before the signal",
+            Box::new(|tx, rx| {
+                for (n, v) in common::noise(1, 5000).into_iter().enumerate() {
+                    tx[n] = Complex::new(v.re as f32, v.im as f32) * 1e-6;
+                    rx[n] = Complex::new(v.im as f32, v.re as f32) * 0.1;
+                }
+            }),
+        ),
+        (
+            "a pause",
+            Box::new(|tx, rx| {
+                tx[3000..7000].fill(Complex32::default());
+                rx[3000..7000].fill(Complex32::default());
+            }),
+        ),
+        ("a glitch of the receiver", Box::new(|_, rx| rx[7000] = Complex::new(300.0, -200.0))),
+        ("a huge glitch of the receiver", Box::new(move |_, rx| rx[7000] = huge)),
+        ("a glitch of the transmitter", Box::new(|tx, _| tx[7000] = Complex::new(-500.0, 700.0))),
+        ("a huge glitch of the transmitter", Box::new(move |tx, _| tx[7000] = huge)),
+        (
+            "corrupt samples",
+            Box::new(move |tx, rx| {
+                tx[6900] = nan;
+                rx[7000] = nan;
+                rx[7001].im = f32::INFINITY;
+            }),
+        ),
+        (
+            "a corrupt start",
+            Box::new(move |tx, rx| {
+                tx[0] = huge;
+                rx[1] = huge;
+                tx[2] = nan;
+            }),
+        ),
+    ];
+    for (what, damage) in cases {
+        let (mut tx, mut rx) = (tx.clone(), rx.clone());
+        damage(&mut tx, &mut rx);
+        let mut mixture = mixture(4, 0);
+        for (name, run) in
+            [("two-speed", track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx)), ("mixture", track(&mut mixture, &tx, &rx))]
+        {
+            assert!(run.prediction.iter().all(|p| p.re.is_finite() && p.im.is_finite()), "{name}, {what}: predictions are finite");
+            let nmse = run.nmse(8000..12_000);
+            println!("{name}, {what}: {nmse:.2} dB, without {reference:.2} dB");
+            assert!(nmse < reference + 0.3, "{name}, {what}: {nmse} instead of {reference}");
+        }
+    }
+}
+
+#[test]
+fn real_data_are_recognised_and_stay_real() {
+    let (tx, rx) = simulated("e", 1, 1e-3, 3000);
+    for widely_linear in [false, true] {
+        let mut tracker = two_speed(TwoSpeedConfig { widely_linear, ..TwoSpeedConfig::default() });
+        let run = track(&mut tracker, &tx, &rx);
+        assert!(tracker.is_real() && run.prediction.iter().all(|p| p.im == 0.0));
+        assert!(run.nmse_from(500) < -9.0, "{}", run.nmse_from(500));
+    }
+    let (tx, rx) = simulated("a", 1, 1e-3, 100);
+    let mut tracker = two_speed(TwoSpeedConfig::default());
+    track(&mut tracker, &tx, &rx);
+    assert!(!tracker.is_real());
+}
+
+#[test]
+fn conjugate_taps_undo_iq_imbalance() {
+    let mut scenario = Scenario { samples: 12_000, ..Scenario::preset("a").unwrap() };
+    scenario.snr_db = Some(30.0);
+    scenario.impairments.iq_gain_db = 1.0;
+    scenario.impairments.iq_phase_deg = 5.0;
+    if let Some(fading) = &mut scenario.fading {
+        fading.doppler = Doppler::Constant(1e-4);
+    }
+    let chunk = TestBed::run(&scenario).unwrap();
+    let nmse = |widely_linear| {
+        let config = TwoSpeedConfig { widely_linear, span: 60.0, ..TwoSpeedConfig::default() };
+        track(&mut two_speed(config), &chunk.tx[0], &chunk.rx[0]).nmse_from(2000)
+    };
+    let (plain, widely) = (nmse(false), nmse(true));
+    println!("IQ imbalance: {plain:.2} dB, with conjugate taps {widely:.2} dB");
+    assert!(widely < plain - 3.0, "{widely} and {plain}");
+}
+
+#[test]
+fn the_carrier_is_found() {
+    for offset in [-2e-3, 5e-4, 1.75e-3] {
+        let mut scenario = Scenario { samples: 12_000, ..Scenario::preset("a").unwrap() };
+        scenario.impairments.carrier_offset = offset;
+        if let Some(fading) = &mut scenario.fading {
+            fading.doppler = Doppler::Constant(1e-5);
+        }
+        let chunk = TestBed::run(&scenario).unwrap();
+        let mut tracker = two_speed(TwoSpeedConfig { carrier: true, span: 150.0, ..TwoSpeedConfig::default() });
+        let nmse = track(&mut tracker, &chunk.tx[0], &chunk.rx[0]).nmse_from(2000);
+        let found = f64::from(tracker.carrier()) / std::f64::consts::TAU;
+        assert!((found - offset).abs() < 5e-5, "{found} instead of {offset}");
+        assert!(nmse < -19.0, "{nmse}");
+    }
+}
+
+#[test]
+fn memory_of_the_amplifier_is_learned() {
+    // The amplifier adds an echo that is saturated in another way than its direct path: no Hammerstein model without memory has it.
+    let (tx, _) = simulated("a", 6, 1e-3, 20_000);
+    let noise = common::noise(4, tx.len());
+    let g = |x: Complex32| x / (1.0 + x.norm_sqr());
+    let rx: Vec<Complex32> = (0..tx.len())
+        .map(|n| {
+            let echo = if n > 0 { tx[n - 1] * tx[n - 1].norm_sqr() * 0.1 } else { Complex32::default() };
+            g(tx[n]) + echo + Complex::new(noise[n].re as f32, noise[n].im as f32) * 0.01
+        })
+        .collect();
+    let nmse =
+        |memory| track(&mut two_speed(TwoSpeedConfig { memory, span: 200.0, ..TwoSpeedConfig::default() }), &tx, &rx).nmse_from(8000);
+    let (without, with) = (nmse(0), nmse(1));
+    println!("amplifier with memory: {without:.2} dB, with memory 1 {with:.2} dB");
+    assert!(with < without - 6.0, "{with} and {without}");
+}
+
+#[test]
+fn intervals_hold_what_they_promise() {
+    for (preset, doppler, span) in [("a", 1e-3, 30.0), ("d", 3e-3, 12.0), ("b", 3e-4, 60.0), ("e", 1e-3, 40.0)] {
+        let (tx, rx) = simulated(preset, 11, doppler, 12_000);
+        let coverage = track(&mut two_speed(TwoSpeedConfig { span, ..TwoSpeedConfig::default() }), &tx, &rx).coverage(500, preset == "e");
+        assert!((93.0..=97.0).contains(&coverage), "{preset} at {doppler}: {coverage} %");
+        let coverage = track(&mut mixture(4, 0), &tx, &rx).coverage(500, preset == "e");
+        assert!((93.0..=97.0).contains(&coverage), "mixture on {preset} at {doppler}: {coverage} %");
+    }
+}
+
+#[test]
+fn the_mixture_is_not_much_worse_than_its_best_member() {
+    for (preset, doppler) in [("a", 1e-4), ("a", 3e-3), ("b", 3e-3), ("d", 3e-4), ("e", 1e-4)] {
+        let (tx, rx) = simulated(preset, 21, doppler, 8000);
+        let best = MixtureConfig::default()
+            .members()
+            .into_iter()
+            .map(|(_, config)| track(&mut two_speed(config), &tx, &rx).nmse_from(500))
+            .fold(f64::INFINITY, f64::min);
+        let nmse = track(&mut mixture(4, 0), &tx, &rx).nmse_from(500);
+        println!("{preset} at {doppler}: mixture {nmse:.2} dB, best member {best:.2} dB");
+        assert!(nmse < best + 0.1, "{preset} at {doppler}: {nmse}, best member {best}");
+    }
+}
+
+/// Oversampled OFDM: nothing excites the covariance out of band.
+fn oversampled(samples: usize) -> (Vec<Complex32>, Vec<Complex32>) {
+    let (tx, _) = simulated("a", 1, 1e-3, (samples / 8) as u64 + 64);
+    // Interpolation by 8 with a raised cosine four samples wide.
+    let kernel: Vec<f32> = (0..32).map(|k| 0.5 - 0.5 * (std::f32::consts::TAU * (k as f32 + 0.5) / 32.0).cos()).collect();
+    let x: Vec<Complex32> = (0..samples).map(|n| (0..4).map(|j| tx[n / 8 + j] * kernel[31 - (n % 8 + 8 * j)]).sum()).collect();
+    let g: Vec<Complex32> = x.iter().map(|x| x / (1.0 + x.norm_sqr())).collect();
+    let noise = common::noise(2, samples);
+    let echo = |n: usize| if n > 0 { g[n - 1] * 0.5 } else { Complex32::default() };
+    let y = (0..samples).map(|n| g[n] + echo(n) + Complex::new(noise[n].re as f32, noise[n].im as f32) * 0.005).collect();
+    (x, y)
+}
+
+fn singular_excitation(samples: usize) {
+    let (tx, rx) = oversampled(samples);
+    let mut trackers: Vec<(&str, Box<dyn Tracker<f32>>)> = vec![
+        ("two-speed", Box::new(two_speed(TwoSpeedConfig::default()))),
+        ("8 taps", Box::new(two_speed(TwoSpeedConfig { taps: 8, span: 10.0, carrier: true, ..TwoSpeedConfig::default() }))),
+        ("walk", Box::new(two_speed(TwoSpeedConfig { taps: 16, motion: Motion::Walk, span: 1000.0, ..TwoSpeedConfig::default() }))),
+    ];
+    for (name, tracker) in &mut trackers {
+        let run = track(&mut **tracker, &tx, &rx);
+        for (k, from) in (samples / 4..samples).step_by(samples / 4).enumerate() {
+            let nmse = run.nmse(from..from + samples / 4);
+            println!("{name}, quarter {}: {nmse:.2} dB", k + 2);
+            assert!(nmse < -20.0, "{name}, quarter {}: {nmse}", k + 2);
+        }
+    }
+}
+
+#[test]
+fn singular_excitation_does_not_blow_up() {
+    singular_excitation(200_000);
+}
+
+#[test]
+#[ignore = "takes a minute: the same over ten million samples"]
+fn singular_excitation_does_not_blow_up_over_ten_million_samples() {
+    singular_excitation(10_000_000);
+}
+
+#[test]
+fn results_do_not_depend_on_how_the_streams_are_cut() {
+    let (tx, rx) = simulated("a", 8, 1e-3, 3000);
+    let build: [fn() -> Box<dyn Tracker<f32>>; 3] = [
+        || Box::new(two_speed(TwoSpeedConfig { carrier: true, memory: 1, ..TwoSpeedConfig::default() })),
+        || Box::new(mixture(4, 0)),
+        || Box::new(Residual::new(Box::new(two_speed(TwoSpeedConfig::default())), Box::new(two_speed(TwoSpeedConfig::default())))),
+    ];
+    for build in build {
+        let whole = track(&mut *build(), &tx, &rx);
+        let mut tracker = build();
+        let (mut at, mut cut) = (0, 1);
+        while at < tx.len() {
+            let end = (at + cut).min(tx.len());
+            let piece = track(&mut *tracker, &tx[at..end], &rx[at..end]);
+            assert!(piece.prediction == whole.prediction[at..end], "from {at} to {end}");
+            assert!(piece.variance == whole.variance[at..end], "from {at} to {end}");
+            (at, cut) = (end, cut * 3 % 257 + 1);
+        }
+    }
+}
+
+#[test]
+fn a_restored_tracker_goes_on_as_if_it_had_never_stopped() {
+    let (tx, rx) = simulated("d", 9, 1e-3, 4000);
+    let build: [fn() -> Box<dyn Tracker<f32>>; 3] = [
+        || Box::new(two_speed(TwoSpeedConfig { carrier: true, widely_linear: true, ..TwoSpeedConfig::default() })),
+        || Box::new(mixture(4, 0)),
+        || Box::new(Residual::new(Box::new(two_speed(TwoSpeedConfig::default())), Box::new(two_speed(TwoSpeedConfig::default())))),
+    ];
+    for build in build {
+        let mut first = build();
+        track(&mut *first, &tx[..2000], &rx[..2000]);
+        let saved = first.save().unwrap();
+        let expected = track(&mut *first, &tx[2000..], &rx[2000..]);
+        let mut second = build();
+        track(&mut *second, &tx[..100], &rx[..100]);
+        second.restore(&saved).unwrap();
+        assert!(track(&mut *second, &tx[2000..], &rx[2000..]).prediction == expected.prediction);
+        second.reset();
+        let again = track(&mut *second, &tx, &rx);
+        assert!(again.prediction == track(&mut *build(), &tx, &rx).prediction, "reset forgets everything");
+    }
+    let saved = two_speed(TwoSpeedConfig::default()).save().unwrap();
+    let mut other = two_speed(TwoSpeedConfig { taps: 5, ..TwoSpeedConfig::default() });
+    let error = other.restore(&saved).unwrap_err().to_string();
+    assert!(error.contains("4 taps") && error.contains('5'), "{error}");
+}
+
+#[test]
+fn a_frozen_tracker_learns_nothing_and_a_gap_is_bridged() {
+    let (tx, rx) = simulated("a", 12, 1e-4, 9000);
+    let mut tracker = two_speed(TwoSpeedConfig::default());
+    track(&mut tracker, &tx[..3000], &rx[..3000]);
+    let (gain, noise) = (tracker.gain(1.0), tracker.noise());
+    tracker.freeze(true);
+    track(&mut tracker, &tx[3000..3500], &rx[3000..3500]);
+    assert_eq!((tracker.gain(1.0), tracker.noise()), (gain, noise));
+    tracker.freeze(false);
+    tracker.gap();
+    let nmse = track(&mut tracker, &tx[6000..], &rx[6000..]).nmse_from(200);
+    let without = track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx).nmse_from(6200);
+    assert!(nmse < without + 0.1, "{nmse}, without the gap {without}");
+}
+
+#[test]
+fn the_second_stage_of_a_residual_finds_what_the_first_cannot() {
+    // A linear first stage leaves the saturation to the second.
+    let (tx, rx) = simulated("a", 13, 1e-5, 20_000);
+    let linear = || Box::new(two_speed(TwoSpeedConfig { centres: 0, span: 60.0, ..TwoSpeedConfig::default() }));
+    let alone = track(&mut *linear(), &tx, &rx).nmse_from(5000);
+    let gaussian = kaflow::kernel::Gaussian::new(2.0).unwrap();
+    let gain = kaflow::observation::Gain::Eta(0.2);
+    let qklms = kaflow::filter::qklms(gaussian, gain, 1.0, kaflow::filter::Evict { budget: Some(300), floor: None }, 2).unwrap();
+    let mut residual = Residual::new(linear(), Box::new(kaflow::filter::Windowed::new(qklms, 2).unwrap()));
+    let both = track(&mut residual, &tx, &rx);
+    println!("linear {alone:.2} dB, with QKLMS on its error {:.2} dB, trust {:.2}", both.nmse_from(5000), residual.trust());
+    assert!(both.nmse_from(5000) < alone - 0.5);
+    let coverage = both.coverage(5000, false);
+    assert!((91.0..=98.0).contains(&coverage), "{coverage}");
+    // A second stage with nothing to find does no harm.
+    let good = || Box::new(two_speed(TwoSpeedConfig { span: 150.0, ..TwoSpeedConfig::default() }));
+    let alone = track(&mut *good(), &tx, &rx).nmse_from(5000);
+    let nothing = kaflow::filter::Nlms::new(4, 1.0, 1e-6).unwrap();
+    let mut residual = Residual::new(good(), Box::new(kaflow::filter::Windowed::new(nothing, 4).unwrap()));
+    let both = track(&mut residual, &tx, &rx).nmse_from(5000);
+    assert!(both < alone + 0.1, "{both} and {alone}");
+}
+
+#[test]
+fn wrong_parameters_are_named() {
+    let wrong = [
+        ("taps", TwoSpeedConfig { taps: 0, ..TwoSpeedConfig::default() }),
+        ("advance", TwoSpeedConfig { advance: 4, ..TwoSpeedConfig::default() }),
+        ("centres", TwoSpeedConfig { centres: 1, ..TwoSpeedConfig::default() }),
+        ("memory", TwoSpeedConfig { memory: 99, ..TwoSpeedConfig::default() }),
+        ("span", TwoSpeedConfig { span: f64::NAN, ..TwoSpeedConfig::default() }),
+        ("drift", TwoSpeedConfig { drift: -1.0, ..TwoSpeedConfig::default() }),
+    ];
+    for (name, config) in wrong {
+        let error = TwoSpeed::<f32>::new(config).unwrap_err().to_string();
+        assert!(error.starts_with(name), "{error}");
+    }
+    let mut tracker = two_speed(TwoSpeedConfig::default());
+    assert!(tracker.set("span", 0.0).is_err() && tracker.set("sigma", 1.0).is_err() && tracker.set("span", 50.0).is_ok());
+    assert!(mixture(4, 0).set("forgetting", 2.0).is_err());
+    assert!(Mixture::<f32>::new(Vec::new(), 0.9).is_err());
 }

@@ -38,6 +38,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<()> {
     let recipe = registry::recipe(&args.filter)?;
+    if recipe.task == Task::Stream {
+        return Err(Error::Data(format!("{} works on a pair of streams, not on single vectors: use kaflow track", recipe.name)));
+    }
     if args.classes.is_some() && recipe.task != Task::Classes {
         return Err(Error::NotApplicable { filter: recipe.name.into(), name: "classes".into(), known: parameter_names(recipe) });
     }
@@ -128,7 +131,7 @@ fn predict(source: &Source, settings: &Settings, args: &Args, survey: &Survey, o
         out.write_all(line.as_bytes()).map_err(|e| Error::io(name, e))
     };
     let size = match settings.recipe().task {
-        Task::Regression => {
+        Task::Regression | Task::Stream => {
             let mut f = registry::filter::<f64>(settings, taps)?;
             let has_variance = f.variance().is_some();
             go(&regression_head(header, has_variance), &mut |x, y, row| {
@@ -210,7 +213,7 @@ impl Sums {
         let n = self.learned.max(1) as f64;
         let nmse = 10.0 * (self.error / self.power).log10();
         let result = match settings.recipe().task {
-            Task::Regression => format!("NMSE {nmse:.2} dB"),
+            Task::Regression | Task::Stream => format!("NMSE {nmse:.2} dB"),
             Task::Counts => format!("NMSE {nmse:.2} dB, log-loss {:.4} (up to a constant)", self.loss / n),
             Task::Bits | Task::Classes => format!("log-loss {:.4}, accuracy {:.4}", self.loss / n, self.right as f64 / n),
         };

@@ -1,5 +1,6 @@
 //! The `kaflow` command: one file for each subcommand, each with its clap arguments and a `run`.
 
+mod bench;
 #[cfg(feature = "soapy")]
 mod devices;
 mod fit;
@@ -15,6 +16,7 @@ mod reproduce;
 mod simulate;
 mod table;
 mod track;
+mod tune;
 
 #[cfg(not(feature = "soapy"))]
 use no_soapy as devices;
@@ -38,10 +40,12 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Track(Box<track::Args>),
+    Bench(bench::Args),
     Fit(fit::Args),
     Inspect(inspect::Args),
     Reproduce(reproduce::Args),
     Simulate(Box<simulate::Args>),
+    Tune(Box<tune::Args>),
     Live(Box<live::Args>),
     Devices(devices::Args),
 }
@@ -51,10 +55,12 @@ pub fn main() -> ExitCode {
     // Without a command: what `kaflow track` does without arguments.
     let result = match Cli::parse().command.unwrap_or_else(|| Command::Track(Box::new(track::Args::bare()))) {
         Command::Track(args) => track::run(*args),
+        Command::Bench(args) => bench::run(args),
         Command::Fit(args) => fit::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(*args),
+        Command::Tune(args) => tune::run(*args),
         Command::Live(args) => live::run(*args),
         Command::Devices(args) => devices::run(args),
     };

@@ -14,7 +14,7 @@ impl clap::FromArgMatches for Parameters {
         for parameter in PARAMETERS {
             if let Some(text) = matches.get_one::<String>(parameter.name) {
                 let value = Value::parse(text);
-                if matches!(value, Value::Name(_)) && parameter.name != "kernel" {
+                if matches!(value, Value::Name(_)) && parameter.names.is_empty() {
                     let message = format!("--{} must be a number, got '{text}'", parameter.name);
                     return Err(clap::Error::raw(ErrorKind::InvalidValue, message + "\n"));
                 }
@@ -33,8 +33,12 @@ impl clap::FromArgMatches for Parameters {
 impl clap::Args for Parameters {
     fn augment_args(command: Command) -> Command {
         PARAMETERS.iter().fold(command.next_help_heading("Parameters of the filters"), |command, parameter| {
-            let value = if parameter.name == "kernel" { "NAME" } else { "NUMBER" };
-            command.arg(Arg::new(parameter.name).long(parameter.name).value_name(value).help(parameter.about).allow_hyphen_values(true))
+            let (value, choice) = match parameter.names {
+                [] => ("NUMBER", String::new()),
+                names => ("NAME", format!(": {}", names.join(", "))),
+            };
+            let help = format!("{}{choice}", parameter.about);
+            command.arg(Arg::new(parameter.name).long(parameter.name).value_name(value).help(help).allow_hyphen_values(true))
         })
     }
 

@@ -80,7 +80,7 @@ impl Source {
     pub(crate) fn survey(&self, task: Task) -> Result<Survey> {
         let (mut rows, mut finite, mut power, mut largest) = (0u64, 0u64, 0.0, 0.0f64);
         let target = &self.header.names[self.header.target.0];
-        if task != Task::Regression && self.header.complex_target {
+        if !matches!(task, Task::Regression | Task::Stream) && self.header.complex_target {
             return Err(Error::file(&self.path, format!("column {target}"), "a count, bit or class is a real number y"));
         }
         self.rows(|x, y| {
@@ -93,7 +93,7 @@ impl Source {
             if y.re.is_finite() {
                 largest = largest.max(y.re);
                 let (ok, expected) = match task {
-                    Task::Regression => (true, ""),
+                    Task::Regression | Task::Stream => (true, ""),
                     Task::Counts => (y.re >= 0.0, "a count, at least 0"),
                     Task::Bits => (y.re == 0.0 || y.re == 1.0, "0 or 1"),
                     Task::Classes => (y.re >= 0.0 && y.re.fract() == 0.0 && y.re < 1000.0, "a class from 0 to 999"),

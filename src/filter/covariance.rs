@@ -28,6 +28,11 @@ impl Covariance {
         self.re.iter_mut().step_by(self.n + 1).for_each(|d| *d = variance);
     }
 
+    /// An entry.
+    pub(super) fn at(&self, i: usize, j: usize) -> Complex64 {
+        Complex64::new(self.re[i * self.n + j], self.im[i * self.n + j])
+    }
+
     /// Whether restored planes have the size that belongs to `n`.
     pub(super) fn fits(&self, n: usize) -> bool {
         self.n == n && self.re.len() == n * n && self.im.len() == n * n

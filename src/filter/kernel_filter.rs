@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Adaptive, Filter, finite, require, state};
 use crate::kernel::{Centres, Kernel, Row, weigh_complex, weigh_real};
 use crate::observation::{Gaussian, Observation};
+use crate::simd::Nearest;
 use crate::{Error, Real, Result};
 
 /// How the weights move between two observations.
@@ -237,15 +238,8 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> KernelFilter<T, K, O> {
         if !self.row.has_distance {
             self.memory.centres.distances(x, &mut self.row.distance);
         }
-        let mut nearest = None;
-        let mut least = T::of(radius * radius);
-        for (i, &d) in self.row.distance[..self.memory.centres.len()].iter().enumerate() {
-            if d < least || (d == least && nearest.is_none()) {
-                nearest = Some(i);
-                least = d;
-            }
-        }
-        nearest
+        let (i, d) = T::dispatch(self.row.level, Nearest { distance: &self.row.distance[..self.memory.centres.len()] })?;
+        (d <= T::of(radius * radius)).then_some(i)
     }
 
     fn oldest(&self) -> usize {
@@ -313,6 +307,39 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> KernelFilter<T, K, O> {
             memory.centres.copy_to(i, &mut centre);
             (centre, memory.coefficients.iter().map(|plane| plane[i] * memory.scale).collect(), memory.born[i])
         })
+    }
+
+    /// Complex numbers in an input vector.
+    pub(super) fn taps(&self) -> usize {
+        self.taps
+    }
+
+    /// The kernel.
+    pub(super) fn kernel(&self) -> &K {
+        &self.kernel
+    }
+
+    /// How many observations became centres since the start.
+    pub(super) fn admitted(&self) -> u64 {
+        self.memory.admitted
+    }
+
+    /// The budget, where the dictionary is the last so many inputs.
+    pub(super) fn last_windows(&self) -> Option<usize> {
+        if self.admit == Admit::Always && self.evict.floor.is_none() { self.evict.budget } else { None }
+    }
+
+    /// The factor between error and step under a normalised kernel.
+    pub(super) fn unit_gain(&self) -> T {
+        self.observation.gain(T::one())
+    }
+
+    /// What the coefficients are multiplied by at each observation under a normalised kernel, and whether before the prediction.
+    pub(super) fn decay_factor(&self) -> (T, bool) {
+        match self.dynamics {
+            Dynamics::Forgetting(lambda) => (T::of(lambda), true),
+            Dynamics::Ridge(ridge) => ((T::one() - self.unit_gain() * T::of(ridge)).max(T::zero()), false),
+        }
     }
 
     fn kind(&self) -> String {
@@ -402,6 +429,14 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> Adaptive for KernelFilter<T, K, O
             self.reserve(budget.min(1 << 20));
         }
         Ok(())
+    }
+}
+
+impl<T: Real, K: Kernel<T>> KernelFilter<T, K, Gaussian<T>> {
+    /// Appends a centre with its effective coefficient, as if it had just been admitted.
+    pub(super) fn append(&mut self, centre: &[Complex<T>], coefficient: Complex<T>) {
+        self.alpha.copy_from_slice(&[coefficient.re, coefficient.im]);
+        self.learn(centre);
     }
 }
 

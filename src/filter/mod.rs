@@ -13,6 +13,7 @@
 //! would overflow is not made.
 
 mod covariance;
+pub mod em;
 mod kernel_filter;
 mod krlst;
 mod linear;
@@ -20,9 +21,11 @@ mod lms;
 mod memory_polynomial;
 mod mixture;
 mod nlms;
+mod nlms_stream;
 mod recipes;
 pub mod registry;
 mod residual;
+mod sliding;
 pub mod state;
 pub mod two_speed;
 mod windowed;
@@ -34,8 +37,10 @@ pub use lms::Lms;
 pub use memory_polynomial::MemoryPolynomial;
 pub use mixture::{Mixture, MixtureConfig};
 pub use nlms::Nlms;
+pub use nlms_stream::NlmsStream;
 pub use recipes::{GaussianKernelFilter, bernoulli_klms, fklms, klms, multinomial_klms, norma, poisson_klms, qklms, steady_state_error};
 pub use residual::Residual;
+pub use sliding::Sliding;
 pub use windowed::{Window, Windowed};
 
 use num_complex::Complex;

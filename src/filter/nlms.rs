@@ -42,6 +42,13 @@ impl<T: Real> Nlms<T> {
     }
 }
 
+impl<T: Real> Nlms<T> {
+    /// `mu` and `regularization`.
+    pub(super) fn steps(&self) -> (T, T) {
+        (self.mu, self.regularization)
+    }
+}
+
 impl<T: Real> Adaptive for Nlms<T> {
     fn size(&self) -> usize {
         self.weights.len()

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::two_speed::{Motion, TwoSpeed, TwoSpeedConfig};
 use super::{Evict, Filter, Kalman, KrlsT, Lms, MemoryPolynomial, Nlms, Rls, fklms, klms, norma, qklms};
-use super::{KernelFilter, Tracker, Windowed, bernoulli_klms, multinomial_klms, poisson_klms};
+use super::{KernelFilter, Mixture, MixtureConfig, Residual, Tracker, Windowed, bernoulli_klms, multinomial_klms, poisson_klms};
 use crate::kernel::{Equivariant, Gaussian, Kernel, Linear, Polynomial, Sum};
 use crate::observation::{Bernoulli, Gain, Multinomial, Poisson};
 use crate::{Error, Real, Result};
@@ -19,26 +20,52 @@ pub struct Parameter {
     pub name: &'static str,
     /// What it does, with its unit.
     pub about: &'static str,
+    /// The names that it can take; none for a number.
+    pub names: &'static [&'static str],
+}
+
+const fn number(name: &'static str, about: &'static str) -> Parameter {
+    Parameter { name, about, names: &[] }
 }
 
 /// All parameters, each explained once.
 pub const PARAMETERS: &[Parameter] = &[
-    Parameter { name: "kernel", about: "similarity of two inputs: gaussian, linear, polynomial, equivariant or gaussian+linear" },
-    Parameter { name: "sigma", about: "width of the Gaussian and equivariant kernels, in units of the input's amplitude" },
-    Parameter { name: "degree", about: "degree of the polynomial kernel" },
-    Parameter { name: "eta", about: "learning rate: a new coefficient is eta times the error" },
-    Parameter { name: "diffusion-ratio", about: "instead of eta: diffusion variance over noise variance, eta = r / (1 + r k(x,x))" },
-    Parameter { name: "lambda", about: "forgetting factor, 1 forgets nothing" },
-    Parameter { name: "ridge", about: "NORMA's regularisation: coefficients decay by 1 - eta*ridge" },
-    Parameter { name: "epsilon", about: "QKLMS's quantisation radius, in units of the input's amplitude" },
-    Parameter { name: "budget", about: "most centres that are kept; the oldest one goes" },
-    Parameter { name: "floor", about: "centres whose effective coefficient falls below this go" },
-    Parameter { name: "mu", about: "NLMS's step, between 0 and 2" },
-    Parameter { name: "regularization", about: "NLMS's eps and RLS's c, in units of input power" },
-    Parameter { name: "process-noise", about: "variance by which weights diffuse in a sample, sigma_d^2" },
-    Parameter { name: "noise", about: "variance of the observation noise, sigma_n^2" },
-    Parameter { name: "order", about: "highest power of the memory polynomial, odd" },
-    Parameter { name: "offset", about: "latent value where nothing was learned: log rate, log odds, or one number a class" },
+    Parameter {
+        name: "kernel",
+        about: "similarity of two inputs",
+        names: &["gaussian", "linear", "polynomial", "equivariant", "gaussian+linear"],
+    },
+    number("sigma", "width of the Gaussian and equivariant kernels, in units of the input's amplitude"),
+    number("degree", "degree of the polynomial kernel"),
+    number("eta", "learning rate: a new coefficient is eta times the error"),
+    number("diffusion-ratio", "instead of eta: diffusion variance over noise variance, eta = r / (1 + r k(x,x))"),
+    number("lambda", "forgetting factor, 1 forgets nothing"),
+    number("ridge", "NORMA's regularisation: coefficients decay by 1 - eta*ridge"),
+    number("epsilon", "QKLMS's quantisation radius, in units of the input's amplitude"),
+    number("budget", "most centres that are kept; the oldest one goes"),
+    number("threads", "threads for one stream through klms, fklms or norma with a large budget"),
+    number("floor", "centres whose effective coefficient falls below this go"),
+    number("mu", "NLMS's step, between 0 and 2"),
+    number("regularization", "NLMS's eps and RLS's c, in units of input power"),
+    number("process-noise", "variance by which weights diffuse in a sample, sigma_d^2"),
+    number("noise", "variance of the observation noise, sigma_n^2"),
+    number("order", "highest power of the memory polynomial, odd"),
+    number("rbfs", "Gaussians over the envelope that make up two-speed's nonlinearity; 0 makes it linear"),
+    number("memory", "memory of two-speed's nonlinearity, in samples, beside that of the channel"),
+    Parameter { name: "motion", about: "how two-speed's channel moves", names: &["velocity", "walk"] },
+    number("span", "samples over which two-speed's channel looks like a straight line"),
+    number("drift", "part of its uncertainty that two-speed's nonlinearity gets back every sample"),
+    Parameter { name: "carrier", about: "whether two-speed estimates a carrier offset", names: &["no", "yes"] },
+    Parameter { name: "widely-linear", about: "whether there are taps for the conjugate too, against IQ imbalance", names: &["no", "yes"] },
+    number("still-taps", "taps of the mixture's member for still channels"),
+    number("evidence", "what remains of the mixture's evidence for a member after a sample"),
+    Parameter {
+        name: "first",
+        about: "the filter whose error residual goes on with",
+        names: &["two-speed", "mixture", "mp-rls", "rls", "nlms", "kalman", "krlst"],
+    },
+    Parameter { name: "second", about: "the filter that residual puts on that error", names: &["qklms", "fklms"] },
+    number("offset", "latent value where nothing was learned: log rate, log odds, or one number a class"),
 ];
 
 /// What a filter predicts.
@@ -52,6 +79,8 @@ pub enum Task {
     Bits,
     /// The probability of each class.
     Classes,
+    /// A complex number from a stream: these filters keep state that belongs to consecutive samples, so they take no single vectors.
+    Stream,
 }
 
 /// What a parameter is when nobody sets it.
@@ -85,6 +114,7 @@ use Preset::{Is, Named, Off, Spread};
 
 const KERNEL: [(&str, Preset); 3] = [("kernel", Named("gaussian")), ("sigma", Spread(1.0)), ("degree", Is(3.0))];
 const GAIN: [(&str, Preset); 2] = [("eta", Is(0.5)), ("diffusion-ratio", Off)];
+const THREADS: (&str, Preset) = ("threads", Off);
 const PRUNE: [(&str, Preset); 2] = [("budget", Off), ("floor", Off)];
 
 /// Joins parameter lists at compile time.
@@ -106,21 +136,21 @@ pub const RECIPES: &[Recipe] = &[
         about: "kernel least mean squares",
         reference: "Liu, Pokharel, Principe 2008",
         task: Task::Regression,
-        parameters: parameters![GAIN[0], GAIN[1]],
+        parameters: parameters![GAIN[0], GAIN[1], THREADS],
     },
     Recipe {
         name: "fklms",
         about: "KLMS that forgets",
         reference: "Park, Seth, Van Vaerenbergh 2013",
         task: Task::Regression,
-        parameters: parameters![GAIN[0], GAIN[1], ("lambda", Is(0.99))],
+        parameters: parameters![GAIN[0], GAIN[1], ("lambda", Is(0.99)), THREADS],
     },
     Recipe {
         name: "norma",
         about: "stochastic gradient descent with a ridge",
         reference: "Kivinen, Smola, Williamson 2004",
         task: Task::Regression,
-        parameters: parameters![GAIN[0], GAIN[1], ("ridge", Is(0.02))],
+        parameters: parameters![GAIN[0], GAIN[1], ("ridge", Is(0.02)), THREADS],
     },
     Recipe {
         name: "qklms",
@@ -141,7 +171,7 @@ pub const RECIPES: &[Recipe] = &[
         about: "recursive least squares, linear",
         reference: "Plackett 1950",
         task: Task::Regression,
-        parameters: &[("lambda", Is(0.995)), ("regularization", Is(0.01))],
+        parameters: &[("lambda", Is(0.98)), ("regularization", Is(0.01))],
     },
     Recipe {
         name: "kalman",
@@ -155,7 +185,7 @@ pub const RECIPES: &[Recipe] = &[
         about: "memory polynomial tracked by RLS",
         reference: "Kim, Konstantinou 2001",
         task: Task::Regression,
-        parameters: &[("order", Is(5.0)), ("lambda", Is(0.998)), ("regularization", Is(0.01))],
+        parameters: &[("order", Is(5.0)), ("lambda", Is(0.97)), ("regularization", Is(0.01))],
     },
     Recipe {
         name: "krlst",
@@ -163,6 +193,43 @@ pub const RECIPES: &[Recipe] = &[
         reference: "Van Vaerenbergh, Lazaro-Gredilla, Santamaria 2012",
         task: Task::Regression,
         parameters: &[KERNEL[0], KERNEL[1], KERNEL[2], ("lambda", Is(0.99)), ("noise", Is(0.05)), ("budget", Is(100.0))],
+    },
+    Recipe {
+        name: "two-speed",
+        about: "slow amplifier, fast channel: a Hammerstein pair of Kalman filters, with variance",
+        reference: "kaflow, after Park, Seth, Van Vaerenbergh 2013",
+        task: Task::Stream,
+        parameters: &[
+            ("rbfs", Is(8.0)),
+            ("memory", Is(0.0)),
+            ("motion", Named("velocity")),
+            ("span", Is(30.0)),
+            ("drift", Is(1e-5)),
+            ("carrier", Named("no")),
+            ("widely-linear", Named("no")),
+        ],
+    },
+    Recipe {
+        name: "mixture",
+        about: "two-speed at several rates, averaged by their recent likelihood: nothing to tune",
+        reference: "Raftery, Karny, Ettler 2010",
+        task: Task::Stream,
+        parameters: &[("rbfs", Is(8.0)), ("still-taps", Is(32.0)), ("widely-linear", Named("no")), ("evidence", Is(0.99))],
+    },
+    Recipe {
+        name: "residual",
+        about: "a kernel filter on the error of another filter",
+        reference: "kaflow",
+        task: Task::Stream,
+        parameters: &[
+            ("first", Named("two-speed")),
+            ("second", Named("qklms")),
+            ("sigma", Spread(1.0)),
+            ("eta", Is(0.1)),
+            ("epsilon", Spread(0.25)),
+            ("lambda", Is(0.999)),
+            ("budget", Is(500.0)),
+        ],
     },
     Recipe {
         name: "poisson",
@@ -251,7 +318,14 @@ impl Recipe {
             };
             values.entry((*name).into()).or_insert(value);
         }
-        let settings = Settings { recipe: self, values };
+        let settings = Settings { recipe: self, values, spread };
+        for parameter in PARAMETERS.iter().filter(|p| !p.names.is_empty()) {
+            if let Some(value) = settings.values.get(parameter.name).map(Value::to_string)
+                && !parameter.names.contains(&value.as_str())
+            {
+                return Err(Error::unknown(parameter.name, value, parameter.names));
+            }
+        }
         Ok(settings.consistent(given))
     }
 }
@@ -261,6 +335,7 @@ impl Recipe {
 pub struct Settings {
     recipe: &'static Recipe,
     values: Values,
+    spread: f64,
 }
 
 impl Settings {
@@ -276,10 +351,7 @@ impl Settings {
 
     /// Drops what has no meaning beside the rest, so that reports show only what counts.
     fn consistent(mut self, given: &Values) -> Self {
-        let kernel = match self.values.get("kernel") {
-            Some(Value::Name(name)) => name.clone(),
-            _ => String::new(),
-        };
+        let kernel = self.name("kernel").to_owned();
         if !given.contains_key("sigma") && ["linear", "polynomial"].contains(&kernel.as_str()) {
             self.values.remove("sigma");
         }
@@ -311,6 +383,14 @@ impl Settings {
         self.optional(name)?.ok_or_else(|| Error::parameter(name, "given", "nothing"))
     }
 
+    /// The name that `name` has, which [`Recipe::settle`] has checked.
+    fn name(&self, name: &str) -> &str {
+        match self.values.get(name) {
+            Some(Value::Name(name)) => name,
+            _ => "",
+        }
+    }
+
     fn whole(&self, name: &str) -> Result<Option<usize>> {
         match self.optional(name)? {
             None => Ok(None),
@@ -330,6 +410,14 @@ impl Settings {
         Ok(Evict { budget: self.whole("budget")?, floor: self.optional("floor")? })
     }
 
+    /// A stream's filter on as many threads as were asked for.
+    fn threaded<T: Real>(&self, mut tracker: Box<dyn Tracker<T>>) -> Result<Box<dyn Tracker<T>>> {
+        if let Some(threads) = self.optional("threads")? {
+            tracker.set("threads", threads)?;
+        }
+        Ok(tracker)
+    }
+
     fn offsets(&self) -> Result<Vec<f64>> {
         match self.values.get("offset") {
             None => Ok(Vec::new()),
@@ -341,21 +429,14 @@ impl Settings {
 
     /// The kernel that they name.
     pub fn kernel<T: Real>(&self) -> Result<Box<dyn Kernel<T>>> {
-        const KERNELS: [&str; 5] = ["gaussian", "linear", "polynomial", "equivariant", "gaussian+linear"];
-        let name = match self.values.get("kernel") {
-            Some(Value::Name(name)) => name.as_str(),
-            Some(other) => return Err(Error::unknown("kernel", other.to_string(), KERNELS)),
-            None => "gaussian",
-        };
-        Ok(match name {
-            "gaussian" => Box::new(Gaussian::new(self.number("sigma")?)?),
+        Ok(match self.name("kernel") {
             "linear" => Box::new(Linear),
             "polynomial" => Box::new(Polynomial::new(self.whole("degree")?.unwrap_or(3) as u32, 1.0)?),
             "equivariant" => Box::new(Equivariant::new(self.number("sigma")?)?),
             "gaussian+linear" => {
                 Box::new(Sum::new(vec![(1.0, Box::new(Gaussian::new(self.number("sigma")?)?) as _), (1.0, Box::new(Linear) as _)])?)
             }
-            _ => return Err(Error::unknown("kernel", name, KERNELS)),
+            _ => Box::new(Gaussian::new(self.number("sigma")?)?),
         })
     }
 }
@@ -389,8 +470,45 @@ pub fn filter<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Filte
 }
 
 /// Builds a filter on a pair of streams, with a window of `taps` samples over `tx`. `settings` want a `spread` of `sqrt(taps · E|tx|²)`.
+///
+/// It comes in its fastest form: by lag where the dictionary is the last windows of the stream
+/// ([`Sliding`](super::Sliding)), in planes for NLMS ([`NlmsStream`](super::NlmsStream)), else [`Windowed`].
 pub fn tracker<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Tracker<T>>> {
-    Ok(Box::new(Windowed::new(filter(settings, taps)?, taps)?))
+    let s = settings;
+    let count = |name: &str| Ok::<_, Error>(s.whole(name)?.unwrap_or(0));
+    Ok(match s.recipe.name {
+        "two-speed" => Box::new(TwoSpeed::new(TwoSpeedConfig {
+            taps,
+            centres: count("rbfs")?,
+            memory: count("memory")?,
+            motion: if s.name("motion") == "walk" { Motion::Walk } else { Motion::Velocity },
+            span: s.number("span")?,
+            drift: s.number("drift")?,
+            carrier: s.name("carrier") == "yes",
+            widely_linear: s.name("widely-linear") == "yes",
+            ..TwoSpeedConfig::default()
+        })?),
+        "mixture" => Box::new(Mixture::standard(&MixtureConfig {
+            taps,
+            centres: count("rbfs")?,
+            still_taps: count("still-taps")?,
+            widely_linear: s.name("widely-linear") == "yes",
+            forgetting: s.number("evidence")?,
+            ..MixtureConfig::default()
+        })?),
+        "residual" => {
+            let first = tracker(&recipe(s.name("first"))?.settle(&Values::new(), s.spread)?, taps)?;
+            let second = recipe(s.name("second"))?;
+            let shared = s.values.iter().filter(|(name, _)| second.parameters.iter().any(|(p, _)| p == name));
+            let second = second.settle(&shared.map(|(name, value)| (name.clone(), value.clone())).collect(), s.spread)?;
+            Box::new(Residual::new(first, tracker(&second, taps)?))
+        }
+        "klms" => s.threaded(klms(s.kernel()?, s.gain()?, s.evict()?, taps)?.into_tracker()?)?,
+        "fklms" => s.threaded(fklms(s.kernel()?, s.gain()?, s.number("lambda")?, s.evict()?, taps)?.into_tracker()?)?,
+        "norma" => s.threaded(norma(s.kernel()?, s.gain()?, s.number("ridge")?, s.evict()?, taps)?.into_tracker()?)?,
+        "nlms" => Box::new(Nlms::new(taps, s.number("mu")?, s.number("regularization")?)?.into_tracker()),
+        _ => Box::new(Windowed::new(filter(settings, taps)?, taps)?),
+    })
 }
 
 /// The names of all filters for a task.
@@ -440,6 +558,7 @@ mod tests {
             let settings = recipe.settle(&Values::new(), 2.0).unwrap();
             match recipe.task {
                 Task::Regression => drop(filter::<f32>(&settings, 4).unwrap()),
+                Task::Stream => drop(tracker::<f32>(&settings, 4).unwrap()),
                 Task::Counts => drop(counts::<f32>(&settings, 4).unwrap()),
                 Task::Bits => drop(bits::<f32>(&settings, 4).unwrap()),
                 Task::Classes => drop(classes::<f32>(&settings, 3, 4).unwrap()),

@@ -47,6 +47,16 @@ impl<T: Real> Window<T> {
         &self.samples[self.start..self.start + self.taps]
     }
 
+    /// Whether the restored window `other` can take this one's place.
+    pub(crate) fn check(&self, other: &Self) -> Result<()> {
+        state::same_shape("taps", other.taps, self.taps)?;
+        state::same_shape("samples in its window", other.samples.len(), self.samples.len())?;
+        if other.start + other.taps > other.samples.len() {
+            return Err(Error::State("its window points past its end".into()));
+        }
+        Ok(())
+    }
+
     /// All zeros again.
     pub fn clear(&mut self) {
         self.samples.fill(Complex::zero());
@@ -98,11 +108,7 @@ impl<T: Real, F: Filter<T>> Adaptive for Windowed<T, F> {
 
     fn restore(&mut self, bytes: &[u8]) -> Result<()> {
         let (inner, window, unclean): (Vec<u8>, Window<T>, u64) = state::decode("windowed", bytes)?;
-        state::same_shape("taps", window.taps, self.window.taps)?;
-        state::same_shape("samples in its window", window.samples.len(), self.window.samples.len())?;
-        if window.start + window.taps > window.samples.len() {
-            return Err(Error::State("its window points past its end".into()));
-        }
+        self.window.check(&window)?;
         self.filter.restore(&inner)?;
         self.window = window;
         self.unclean = (unclean as usize).min(self.window.taps);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Real;
 use crate::filter::state::same_shape;
+use crate::simd::{Level, WeighComplex};
 use crate::{Error, Result};
 
 /// Centres in ℂᴸ, stored as 2L planes: all first real parts, all first imaginary parts, all second real parts, and so on.
@@ -44,6 +45,11 @@ impl<T: Real> Centres<T> {
     /// Plane `d` in `0..2L`: the real (even) or imaginary (odd) parts of tap `d / 2` of all centres.
     pub fn plane(&self, d: usize) -> &[T] {
         &self.planes[d * self.capacity..][..self.len]
+    }
+
+    /// All planes, and how far apart they are.
+    pub(crate) fn planes(&self) -> (&[T], usize) {
+        (&self.planes, self.capacity)
     }
 
     /// Makes room for `capacity` centres in all, so that pushing up to there allocates nothing.
@@ -131,6 +137,8 @@ pub struct Row<T> {
     pub has_distance: bool,
     /// Whether `im` is zero throughout, so that it need not be read.
     pub is_real: bool,
+    /// The vector instructions to use.
+    pub(crate) level: Level,
     /// One centre, for rows that go centre by centre.
     pub(crate) centre: Vec<Complex<T>>,
     /// A second row, for kernels made of kernels.
@@ -171,10 +179,7 @@ impl<T: Real> Row<T> {
 pub(crate) fn weigh_complex<T: Real>(re: &[T], im: &[T], row: &Row<T>) -> Complex<T> {
     let mut f = Complex::zero();
     if row.is_real {
-        for ((&a, &b), &k) in re.iter().zip(im).zip(&row.re) {
-            f.re += a * k;
-            f.im += b * k;
-        }
+        f = T::dispatch(row.level, WeighComplex { re, im, row: &row.re });
     } else {
         for (i, (&a, &b)) in re.iter().zip(im).enumerate() {
             f += Complex::new(a, b) * row.get(i);

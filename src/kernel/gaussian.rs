@@ -2,6 +2,7 @@ use num_complex::Complex;
 
 use super::{Centres, Kernel, Row, distance_sqr};
 use crate::filter::require;
+use crate::simd::GaussianRow;
 use crate::{Real, Result};
 
 /// `exp(−‖a−b‖² / 2σ²)` on ℂᴸ ≅ ℝ²ᴸ: real, normalised, smooth.
@@ -46,11 +47,15 @@ impl<T: Real> Kernel<T> for Gaussian<T> {
 
     fn row(&self, centres: &Centres<T>, x: &[Complex<T>], row: &mut Row<T>) {
         row.resize_real(centres.len());
-        centres.distances(x, &mut row.distance);
+        let (planes, stride) = centres.planes();
+        assert_eq!(x.len(), centres.taps(), "input length");
+        let (gamma, distance, value) = (self.gamma, &mut row.distance, &mut row.re);
+        T::dispatch(row.level, GaussianRow { planes, stride, x, gamma, distance, value });
         row.has_distance = true;
-        for (k, &d) in row.re.iter_mut().zip(&row.distance) {
-            *k = (-d * self.gamma).exp();
-        }
+    }
+
+    fn gaussian(&self) -> Option<T> {
+        Some(self.gamma)
     }
 
     fn describe(&self) -> String {

@@ -40,6 +40,11 @@ pub trait Kernel<T: Real>: Send + Sync {
         plain_row(self, centres, x, row);
     }
 
+    /// `gamma`, where the kernel is `exp(−gamma ‖c−x‖²)` and so a stream can be filtered by lag.
+    fn gaussian(&self) -> Option<T> {
+        None
+    }
+
     /// Name and parameters, as `gaussian(sigma=0.5)`: saved state is restored only into a filter with the same kernel.
     fn describe(&self) -> String;
 }
@@ -66,6 +71,9 @@ impl<T: Real, K: Kernel<T> + ?Sized> Kernel<T> for Box<K> {
     }
     fn row(&self, centres: &Centres<T>, x: &[Complex<T>], row: &mut Row<T>) {
         (**self).row(centres, x, row);
+    }
+    fn gaussian(&self) -> Option<T> {
+        (**self).gaussian()
     }
     fn describe(&self) -> String {
         (**self).describe()

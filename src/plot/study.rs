@@ -142,9 +142,13 @@ pub fn landscape(title: impl Into<String>, parameters: &[Axis], score: Axis, can
         if let Some(c) = best {
             let place = format!("{} {} and {} {}", x.label, short(value(c, 0)), y.label, short(value(c, 1)));
             panel.title = format!("best {} {} at {place}", number(c.score, 2), score.unit);
-            panel.marks.push(ring([value(c, 0), value(c, 1)], 18.0));
         }
-        panel.marks.push(Mark::Scores { points, level: score, size: 9.0 });
+        panel.marks.push(Mark::Scores { points, level: score.clone(), size: 9.0 });
+        // Above the others, which crowd around it.
+        if let Some(c) = best {
+            let at = [value(c, 0), value(c, 1)];
+            panel.marks.extend([ring(at, 18.0), Mark::Scores { points: vec![[at[0], at[1], c.score]], level: score, size: 9.0 }]);
+        }
         return Figure::new(title).with(panel);
     }
     let mut figure = Figure::new(title).columns(parameters.len().clamp(1, 2));

@@ -79,3 +79,27 @@ pub fn channel(seed: u64, n: usize) -> (Vec<Complex<f64>>, Vec<Complex<f64>>) {
     let rx = (0..n).map(|i| (0..3).map(|l| taps[l] * at(i, l)).sum::<Complex<f64>>() + v[i] * 0.02).collect();
     (tx, rx)
 }
+
+/// The numbers behind the lines and dots called `name` in a panel, counted from 0, read back from the picture itself.
+pub fn read_back(svg: &str, panel: usize, name: &str) -> Vec<[f64; 2]> {
+    let attribute = |line: &str, key: &str| -> String {
+        let start = line.find(&format!(" {key}=\"")).unwrap_or_else(|| panic!("{key} in {line}")) + key.len() + 3;
+        line[start..].split('"').next().unwrap().to_owned()
+    };
+    let numbers = |text: &str| -> Vec<f64> { text.split(' ').filter_map(|n| n.parse().ok()).collect() };
+    let drawn = svg.split("<g class=\"panel\"").nth(panel + 1).unwrap_or_else(|| panic!("no panel {panel}"));
+    let frame = numbers(&attribute(drawn, "data-frame"));
+    let value = |key: &str, at: f64| {
+        let text = attribute(drawn, key);
+        let range = numbers(&text);
+        if text.ends_with("log") { range[0] * (range[1] / range[0]).powf(at) } else { range[0] + at * (range[1] - range[0]) }
+    };
+    let mut points = Vec::new();
+    for line in drawn.lines().filter(|l| l.contains(&format!("data-name=\"{name}\""))) {
+        for point in attribute(line, "d").replace("h0", "").split(['M', 'L']).filter(|p| !p.is_empty()) {
+            let px = numbers(point);
+            points.push([value("data-x", (px[0] - frame[0]) / frame[2]), value("data-y", 1.0 - (px[1] - frame[1]) / frame[3])]);
+        }
+    }
+    points
+}

@@ -3,6 +3,7 @@
 mod fig2;
 mod fig3;
 mod fig4;
+mod fig5;
 mod report;
 mod steady;
 
@@ -25,7 +26,7 @@ pub(crate) struct Args {
     /// Folder for pictures and numbers; made where it is missing
     #[arg(long)]
     out: PathBuf,
-    /// Simulations to average (default: as many as the paper: 2000 for fig2, 11 for fig3; 20 for fig4)
+    /// Simulations to average (default: as many as the paper: 2000 for fig2, 11 for fig3; 20 for fig4 and 10 for fig5)
     #[arg(long)]
     runs: Option<usize>,
     /// Seed of the simulations
@@ -34,6 +35,12 @@ pub(crate) struct Args {
     /// A tenth of the simulations
     #[arg(long)]
     quick: bool,
+    /// What was sent, for fig5 on recordings instead of the test bed
+    #[arg(long, requires = "rx")]
+    tx: Option<PathBuf>,
+    /// What was received
+    #[arg(long, requires = "tx")]
+    rx: Option<PathBuf>,
     /// Replace results that are there already
     #[arg(long)]
     force: bool,
@@ -47,6 +54,8 @@ enum Which {
     Fig3,
     /// Bernoulli observations of a moving disc
     Fig4,
+    /// Tracking a saturated fading channel, and the taps of a MIMO system
+    Fig5,
     /// The steady-state tracking error against its formula
     Steady,
     /// All of them
@@ -58,6 +67,8 @@ struct Size {
     runs: Option<usize>,
     seed: u64,
     quick: bool,
+    /// Sent and received, in place of the test bed.
+    recordings: Option<(PathBuf, PathBuf)>,
 }
 
 impl Size {
@@ -71,11 +82,15 @@ pub(crate) fn run(args: Args) -> Result<()> {
         return Err(Error::parameter("runs", "at least 1", 0));
     }
     std::fs::create_dir_all(&args.out).map_err(|e| Error::io(&args.out, e))?;
-    let size = Size { runs: args.runs, seed: args.seed, quick: args.quick };
-    let studies: [(Which, &str, fn(&Size, &mut Report) -> Result<()>); 4] = [
+    if args.tx.is_some() && !matches!(args.figure, Which::Fig5 | Which::All) {
+        return Err(Error::parameter("tx", "left out: only fig5 takes recordings", "a recording"));
+    }
+    let size = Size { runs: args.runs, seed: args.seed, quick: args.quick, recordings: args.tx.clone().zip(args.rx.clone()) };
+    let studies: [(Which, &str, fn(&Size, &mut Report) -> Result<()>); 5] = [
         (Which::Fig2, "fig2", fig2::run),
         (Which::Fig3, "fig3", fig3::run),
         (Which::Fig4, "fig4", fig4::run),
+        (Which::Fig5, "fig5", fig5::run),
         (Which::Steady, "steady", steady::run),
     ];
     let chosen = || studies.iter().filter(|(which, ..)| args.figure == Which::All || args.figure == *which);

@@ -17,6 +17,11 @@ const DEFAULT: [&str; 8] = ["nlms", "fklms", "qklms", "norma", "krlst", "mp-rls"
 /// Centres that a filter keeps when nobody says: on a stream, a dictionary without a limit would only grow.
 const BUDGET: f64 = 500.0;
 
+/// The names of all filters that run on streams.
+fn streams() -> impl Iterator<Item = &'static str> {
+    registry::of_task(Task::Regression).chain(registry::of_task(Task::Stream))
+}
+
 /// A filter and what the user wants of it.
 pub(super) struct Choice {
     recipe: &'static Recipe,
@@ -41,19 +46,16 @@ pub(super) struct Ready {
 /// The filters that the command line asks for.
 pub(super) fn choose(args: &Args) -> Result<Vec<Choice>> {
     let names: Vec<&str> = if args.filter.iter().any(|name| name == "all") {
-        registry::of_task(Task::Regression).collect()
+        streams().collect()
     } else if args.filter.is_empty() {
-        DEFAULT.into_iter().filter(|name| registry::recipe(name).is_ok()).collect()
+        DEFAULT.to_vec()
     } else {
         args.filter.iter().map(String::as_str).collect()
     };
     let mut recipes: Vec<&'static Recipe> = Vec::new();
     for name in names {
-        let recipe =
-            registry::recipe(name).map_err(|_| Error::unknown("filter", name, registry::of_task(Task::Regression).chain(["all"])))?;
-        if recipe.task != Task::Regression {
-            return Err(Error::unknown("filter for streams", name, registry::of_task(Task::Regression)));
-        }
+        let found = registry::RECIPES.iter().find(|r| r.name == name && matches!(r.task, Task::Regression | Task::Stream));
+        let recipe = found.ok_or_else(|| Error::unknown("filter", name, streams().chain(["all"])))?;
         if !recipes.iter().any(|r| r.name == recipe.name) {
             recipes.push(recipe);
         }

@@ -26,13 +26,13 @@ use super::{
 use crate::{
     Error, Result,
     blocks::{Align, BedSource, Fault, IqSink, IqSource, Probe, Row, Track},
-    cli::progress,
+    cli::{interrupt, progress},
     filter::registry::Settings,
     iq::{Datatype, Writer, sigmf::Meta},
 };
 
 /// What one filter has done.
-pub(super) struct Result1 {
+pub(super) struct Tracked {
     pub(super) name: &'static str,
     pub(super) settings: Settings,
     pub(super) total: Row,
@@ -45,7 +45,7 @@ pub(super) struct Result1 {
 
 /// What all of them have done.
 pub(super) struct Outcome {
-    pub(super) filters: Vec<Result1>,
+    pub(super) filters: Vec<Tracked>,
     pub(super) interrupted: bool,
     pub(super) lost: u64,
 }
@@ -108,7 +108,7 @@ pub(super) fn run(args: &Args, input: Input, survey: &Survey, filters: Vec<Ready
     for ((track, name, _), settings) in tracks.iter().zip(settings) {
         let track = track.get(&fg).map_err(broken)?;
         let series = track.series();
-        filters.push(Result1 {
+        filters.push(Tracked {
             name,
             settings,
             total: series.total(),
@@ -228,13 +228,7 @@ fn execute(
         return Err(Error::parameter("threads", "between 1 and 1024", threads));
     }
     let runtime = Runtime::with_scheduler(SmolScheduler::new(threads, false));
-    let interrupted = stop.clone();
-    // Once more ends at once: the last checkpoint is on disk.
-    let _ = ctrlc::set_handler(move || {
-        if interrupted.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    });
+    interrupt::watch();
     let explain = |error: &dyn ToString| {
         let found = faults.iter().find_map(Fault::take);
         found.unwrap_or_else(|| Error::Data(format!("the flowgraph failed: {}", error.to_string())))
@@ -245,7 +239,7 @@ fn execute(
     }
     let finished = Arc::new(AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| watch(args, survey, tracks, lost, &finished));
+        let watcher = scope.spawn(|| watch(args, survey, tracks, stop, lost, &finished));
         let result = running.wait().map_err(|e| explain(&e));
         finished.store(true, Ordering::Relaxed);
         watcher.thread().unpark();
@@ -283,7 +277,14 @@ fn announce(args: &Args, tracks: &[(BlockRef<Tracking>, &'static str, Probe)]) {
 }
 
 /// A bar, or a line a second, until the run has finished.
-fn watch(args: &Args, survey: &Survey, tracks: &[(BlockRef<Tracking>, &'static str, Probe)], lost: &AtomicU64, finished: &AtomicBool) {
+fn watch(
+    args: &Args,
+    survey: &Survey,
+    tracks: &[(BlockRef<Tracking>, &'static str, Probe)],
+    stop: &AtomicBool,
+    lost: &AtomicU64,
+    finished: &AtomicBool,
+) {
     let slowest = || tracks.iter().map(|(_, _, probe)| probe.read().samples).min().unwrap_or(0);
     let bar = progress::bar(if args.watch { 0 } else { survey.total }, "tracking");
     let (start, mut last, mut before) = (Instant::now(), Instant::now(), slowest());
@@ -291,6 +292,8 @@ fn watch(args: &Args, survey: &Survey, tracks: &[(BlockRef<Tracking>, &'static s
     bar.reset_eta();
     while !finished.load(Ordering::Relaxed) {
         std::thread::park_timeout(Duration::from_millis(100));
+        // The sources end their streams; what is on the way is still tracked, by all filters alike.
+        stop.fetch_or(interrupt::requested(), Ordering::Relaxed);
         bar.set_position(slowest());
         if args.watch && last.elapsed() >= Duration::from_secs(1) {
             let now = slowest();

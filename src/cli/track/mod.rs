@@ -8,6 +8,7 @@ mod input;
 pub(super) mod live;
 mod pictures;
 mod report;
+mod streams;
 
 use std::{net::SocketAddr, path::PathBuf, time::Instant};
 
@@ -15,7 +16,9 @@ use clap::Parser as _;
 
 use super::{output, parameters::Parameters};
 use crate::{Error, Result, iq};
-use input::{Align, Input};
+pub(crate) use input::Align;
+use input::Input;
+pub(crate) use streams::Source;
 
 /// Track a channel: one-step-ahead predictions of what is received from what was sent.
 ///
@@ -130,6 +133,9 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let mut input = Input::open(&args)?;
     let survey = input.survey(&args)?;
     let filters = filters::settle(&choices, &args, &survey)?;
+    if let Some(out) = &args.out {
+        std::fs::create_dir_all(out).map_err(|e| Error::io(out, e))?;
+    }
     let started = Instant::now();
     let outcome = graph::run(&args, input, &survey, filters)?;
     report::write(&args, &survey, &outcome, started.elapsed())

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Args,
-    graph::{Outcome, Result1},
+    graph::{Outcome, Tracked},
     input::Survey,
     pictures,
 };
@@ -22,14 +22,14 @@ pub(super) fn check_folder(folder: &Path, force: bool) -> Result<()> {
     let taken = FILES.iter().map(|name| folder.join(name)).chain(pictures).find(|path| path.exists());
     match taken {
         Some(path) if !force => Err(Error::file(path, "output", "exists already; name another folder or add --force")),
-        _ => std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e)),
+        _ => Ok(()),
     }
 }
 
 /// The filters, the best first; those that diverged last.
-pub(super) fn by_error(outcome: &Outcome) -> Vec<&Result1> {
+pub(super) fn by_error(outcome: &Outcome) -> Vec<&Tracked> {
     let mut filters: Vec<_> = outcome.filters.iter().collect();
-    let key = |f: &Result1| if f.total.nmse_db().is_nan() { f64::INFINITY } else { f.total.nmse_db() };
+    let key = |f: &Tracked| if f.total.nmse_db().is_nan() { f64::INFINITY } else { f.total.nmse_db() };
     filters.sort_by(|a, b| key(a).total_cmp(&key(b)));
     filters
 }

@@ -111,8 +111,7 @@ impl<T: Real> Basis<T> {
             let pivot = normal[i][i];
             normal[i].iter_mut().for_each(|v| *v /= pivot);
             let row = normal[i].clone();
-            for (k, other) in normal.iter_mut().enumerate().filter(|(k, _)| *k != i) {
-                let _ = k;
+            for (_, other) in normal.iter_mut().enumerate().filter(|(k, _)| *k != i) {
                 let f = other[i];
                 other.iter_mut().zip(&row).for_each(|(o, r)| *o -= f * r);
             }

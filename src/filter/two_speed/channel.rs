@@ -5,7 +5,7 @@ use num_traits::One;
 use serde::{Deserialize, Serialize};
 
 use super::Motion;
-use super::linear::{LANES, Lane, Matrix, Vector, with_length};
+use super::linear::{LANES, Lane, Matrix, Vector, add, dot, scale_real, with_length};
 use crate::Real;
 
 /// Variance of a tap before the first sample, in units of the noise variance: a signal-to-noise ratio of 40 dB is no surprise.
@@ -100,24 +100,20 @@ impl<T: Real> Channel<T> {
     pub(super) fn reset(&mut self) {
         self.h.clear();
         self.v.clear();
+        self.size.fill(T::zero());
         self.reopen();
     }
 
-    /// One sample passes: each position moves by its velocity, and all turn with the carrier. Returns the variance of `h . u` in units of
+    /// One sample passes: each position moves by its velocity, and all turn with the carrier. Returns `h . u` and its variance in units of
     /// the noise, and prepares the gain for [`correct`](Self::correct).
     #[inline]
-    pub(super) fn propagate(&mut self, turn: Option<Complex<T>>, u: &Vector<T>) -> T {
-        if self.moving {
-            self.h.add(Complex::one(), &self.v);
-            with_length!(self.h.len(), move_and_spread(self, u));
-        } else {
-            with_length!(self.h.len(), walk_and_spread(self, u));
-        }
+    pub(super) fn predict(&mut self, turn: Option<Complex<T>>, u: &Vector<T>) -> (Complex<T>, T) {
         if let Some(turn) = turn {
+            // The velocity turns with its position.
             self.h.scale(turn);
             self.v.scale(turn);
         }
-        u.dot(&self.kp).re.max(T::zero())
+        if self.moving { with_length!(self.h.len(), predict_moving(self, u)) } else { with_length!(self.h.len(), predict_walking(self, u)) }
     }
 
     /// Learns from `error`, whose variance in units of the noise is `1 / weight`.
@@ -213,7 +209,8 @@ impl<T: Real> Channel<T> {
 /// The covariance of the moving taps a sample later, `F P F^H` with `F = [[1, 1], [0, 1]]` for each tap (the common rotation cancels), and the
 /// gains `kp = P_pp conj(u)`, `kv = P_vp conj(u)` in the same pass.
 #[inline(always)]
-fn move_and_spread<T: Real>(n: usize, c: &mut Channel<T>, u: &Vector<T>) {
+fn predict_moving<T: Real>(n: usize, c: &mut Channel<T>, u: &Vector<T>) -> (Complex<T>, T) {
+    add(n, &mut c.h, Complex::one(), &c.v);
     let (ppr, ppi) = (&mut c.pp.re[..n * n], &mut c.pp.im[..n * n]);
     let (pvr, pvi) = (&mut c.pv.re[..n * n], &mut c.pv.im[..n * n]);
     let (vvr, vvi) = (&mut c.vv.re[..n * n], &mut c.vv.im[..n * n]);
@@ -253,15 +250,17 @@ fn move_and_spread<T: Real>(n: usize, c: &mut Channel<T>, u: &Vector<T>) {
         vr.store(&mut c.kv.re, col);
         vi.store(&mut c.kv.im, col);
     }
+    (dot(n, &c.h, u), dot(n, u, &c.kp).re.max(T::zero()))
 }
 
 /// The same for taps that walk.
 #[inline(always)]
-fn walk_and_spread<T: Real>(n: usize, c: &mut Channel<T>, u: &Vector<T>) {
+fn predict_walking<T: Real>(n: usize, c: &mut Channel<T>, u: &Vector<T>) -> (Complex<T>, T) {
     for i in 0..c.taps {
         c.pp.re[i * n + i] += c.each[i];
     }
     c.pp.adjoint_times_conj(n, u, &mut c.kp);
+    (dot(n, &c.h, u), dot(n, u, &c.kp).re.max(T::zero()))
 }
 
 /// The gains are scaled by the root of the weight, so that the products of a downdate are the same in both halves.
@@ -269,12 +268,12 @@ fn walk_and_spread<T: Real>(n: usize, c: &mut Channel<T>, u: &Vector<T>) {
 fn correct<T: Real>(n: usize, c: &mut Channel<T>, error: Complex<T>, weight: T) {
     let root = weight.sqrt();
     let step = error * root;
-    c.kp.scale_real(root);
-    c.h.add(step, &c.kp);
+    scale_real(n, &mut c.kp, root);
+    add(n, &mut c.h, step, &c.kp);
     c.pp.downdate(n, &c.kp, &c.kp);
     if c.moving {
-        c.kv.scale_real(root);
-        c.v.add(step, &c.kv);
+        scale_real(n, &mut c.kv, root);
+        add(n, &mut c.v, step, &c.kv);
         c.pv.downdate(n, &c.kp, &c.kv);
         c.vv.downdate(n, &c.kv, &c.kv);
     }

@@ -126,9 +126,7 @@ impl<T: Real> Vector<T> {
 
     #[inline]
     pub(super) fn scale_real(&mut self, by: T) {
-        for x in self.re.iter_mut().chain(&mut self.im) {
-            *x *= by;
-        }
+        scale_real(self.len(), self, by);
     }
 
     /// Moves the first `n` elements one place on, the last of them falling off.
@@ -146,7 +144,7 @@ impl<T: Real> Vector<T> {
 }
 
 #[inline(always)]
-fn dot<T: Real>(n: usize, a: &Vector<T>, b: &Vector<T>) -> Complex<T> {
+pub(super) fn dot<T: Real>(n: usize, a: &Vector<T>, b: &Vector<T>) -> Complex<T> {
     let (ar, ai, br, bi) = (&a.re[..n], &a.im[..n], &b.re[..n], &b.im[..n]);
     let (mut re, mut im) = (Lane::splat(T::zero()), Lane::splat(T::zero()));
     for i in (0..n).step_by(LANES) {
@@ -158,7 +156,7 @@ fn dot<T: Real>(n: usize, a: &Vector<T>, b: &Vector<T>) -> Complex<T> {
 }
 
 #[inline(always)]
-fn add<T: Real>(n: usize, a: &mut Vector<T>, step: Complex<T>, b: &Vector<T>) {
+pub(super) fn add<T: Real>(n: usize, a: &mut Vector<T>, step: Complex<T>, b: &Vector<T>) {
     let (ar, ai, br, bi) = (&mut a.re[..n], &mut a.im[..n], &b.re[..n], &b.im[..n]);
     let (sr, si) = (Lane::splat(step.re), Lane::splat(step.im));
     for i in (0..n).step_by(LANES) {
@@ -166,6 +164,17 @@ fn add<T: Real>(n: usize, a: &mut Vector<T>, step: Complex<T>, b: &Vector<T>) {
         let (re, im) = (Lane::load(ar, i) + (sr * br - si * bi), Lane::load(ai, i) + (sr * bi + si * br));
         re.store(ar, i);
         im.store(ai, i);
+    }
+}
+
+/// `a *= by`.
+#[inline(always)]
+pub(super) fn scale_real<T: Real>(n: usize, a: &mut Vector<T>, by: T) {
+    let (ar, ai) = (&mut a.re[..n], &mut a.im[..n]);
+    let by = Lane::splat(by);
+    for i in (0..n).step_by(LANES) {
+        (Lane::load(ar, i) * by).store(ar, i);
+        (Lane::load(ai, i) * by).store(ai, i);
     }
 }
 

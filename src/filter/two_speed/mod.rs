@@ -19,7 +19,7 @@
 //! ```
 //!
 //! - **Nonlinearity.** A kernel expansion over the envelope, `G` complex (AM/AM and AM/PM): phase-equivariant for complex data, a signed odd
-//!   function for real data. The centres cover 0 to 3.2 times the RMS of the input and follow it when the power changes by more than 2 dB;
+//!   function for real data. The centres cover 0 to 3.2 times the RMS of the input and follow it when the power changes by more than 3 dB;
 //!   the learned curve is stretched along. The weights diffuse back to their prior, `theta_t ~ N(theta_{t-1}, drift (Sigma_0 - Sigma))` in
 //!   effect. The prior `Sigma_0` gives every envelope the same deviation of the *output*, and is conditioned on a power-weighted mean gain
 //!   of 1: that fixes the scale (and phase) that `g` and `h` could otherwise trade, since no update leaves the plane. With `memory` the
@@ -50,7 +50,7 @@
 //!
 //! - This is an extended Kalman filter on `(h, v, b, theta)` whose covariance between the blocks is dropped: each block is filtered given the
 //!   mean of the other, but all see the full variance `S`, so neither claims an error that the other may have caused.
-//! - After the first 4096 samples the nonlinearity learns from every eighth sample: it is slow by construction.
+//! - After 4096 samples from the start or from a change of the input's power the nonlinearity learns from every sixteenth sample: it is slow by construction.
 //! - The outputs of the nonlinearity in the window are recomputed only when its weights change.
 //! - Errors beyond `z = 12` are weighted down to it (as with a heavy-tailed noise), and when `z` averages 4 over some 20 samples the channel
 //!   is taken to have jumped: its covariance, not its estimate, starts again from the prior.
@@ -99,7 +99,7 @@ const CARRIER_WINDOW: f64 = 100.0;
 /// Before them come samples in which it waits for the unit of the input and a first idea of the channel.
 const WARM_UP: u64 = 64;
 const EAGER: u64 = 4096;
-const LAZY: u64 = 8;
+const LAZY: u64 = 16;
 /// Prior variance of the offset in units of the noise, and its diffusion.
 const OFFSET_PRIOR: f64 = 1e2;
 const OFFSET_DIFFUSION: f64 = 1e-8;
@@ -143,6 +143,8 @@ pub struct TwoSpeed<T: Real> {
     count: u64,
     since_jump: u64,
     since_slow: u64,
+    // Samples for which the nonlinearity still learns from every one.
+    eager: u64,
     unclean: u64,
     real: bool,
 }
@@ -173,6 +175,7 @@ impl<T: Real> TwoSpeed<T> {
             count: 0,
             since_jump: 0,
             since_slow: 0,
+            eager: EAGER,
             unclean: 0,
             real: true,
         };
@@ -218,6 +221,7 @@ impl<T: Real> TwoSpeed<T> {
     /// The unit of the input grew by `ratio`.
     fn follow_power(&mut self, ratio: f64) {
         let mean = self.saturation.rescale(ratio, &self.basis);
+        self.eager = EAGER;
         if self.count < WARM_UP {
             // The first samples may be decades below the RMS, and what was learned from them is as far off: begin again.
             self.channel.reset();
@@ -259,6 +263,11 @@ impl<T: Real> TwoSpeed<T> {
                     self.inverse = T::of(self.power.inverse());
                     self.follow_power(ratio);
                 }
+                Change::Restart => {
+                    let power = self.power.clone();
+                    self.reset();
+                    self.power = power;
+                }
                 Change::Glitch => {
                     x = Complex::zero();
                     self.unclean = self.saturation.lags() as u64;
@@ -295,11 +304,11 @@ impl<T: Real> TwoSpeed<T> {
         }
         let clean = self.push(x);
         let turn = if self.config.carrier { Some(self.turn) } else { None };
-        let fast = self.channel.propagate(turn, &self.u);
-        let prediction = self.channel.h.dot(&self.u) + self.offset;
+        let (mean, fast) = self.channel.predict(turn, &self.u);
+        let prediction = mean + self.offset;
 
         self.since_slow += 1;
-        let slow_turn = self.config.centres > 0 && self.count >= WARM_UP && (self.count < EAGER || self.since_slow >= LAZY);
+        let slow_turn = self.config.centres > 0 && self.count >= WARM_UP && (self.eager > 0 || self.since_slow >= LAZY);
         if slow_turn {
             self.slow = self.saturation.spread(&self.channel.h, self.config.taps);
         }
@@ -341,6 +350,7 @@ impl<T: Real> TwoSpeed<T> {
         if slow_turn {
             self.saturation.correct(error, weight, self.since_slow as usize);
             self.since_slow = 0;
+            self.eager = self.eager.saturating_sub(1);
             self.refresh();
         }
         self.offset += error * (relative_weight * self.offset_variance);
@@ -368,6 +378,11 @@ impl<T: Real> TwoSpeed<T> {
         self.channel.share_diffusion();
         self.channel.bound();
         self.saturation.bound();
+        if self.steps.is_multiple_of(4 * HOUSEKEEPING) && !self.frozen {
+            let mean = self.saturation.project();
+            self.channel.rescale(mean);
+            self.refresh();
+        }
         if self.config.carrier && !self.frozen && self.count > HOUSEKEEPING {
             let share = HOUSEKEEPING as f64 / CARRIER_WINDOW.min(self.count as f64);
             self.carrier += self.channel.take_rotation(T::of(share));
@@ -395,6 +410,7 @@ impl<T: Real> Adaptive for TwoSpeed<T> {
         self.turn = Complex::one();
         self.surprise = T::one();
         (self.steps, self.count, self.since_jump, self.since_slow, self.unclean) = (0, 0, 0, 0, 0);
+        self.eager = EAGER;
         self.real = true;
     }
 

@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 /// Samples over which the power is averaged.
-const WINDOW: f64 = 1024.0;
-/// The unit changes when the power has left it by this factor (2 dB): ordinary fluctuations leave it alone.
-const HYSTERESIS: f64 = 1.585;
+const WINDOW: f64 = 4096.0;
+/// The unit changes when the power has left it by this factor (3 dB): ordinary fluctuations leave it alone.
+const HYSTERESIS: f64 = 2.0;
 /// Power above which a sample is a glitch, in units of the mean power (OFDM peaks at 12 dB, real Gaussian data at 14 dB).
 const GLITCH: f64 = 1e3;
+/// So many samples in a row that do not fit are a signal that begins.
+const BEGIN: u32 = 8;
 /// The most that one sample counts, in units of the mean power: a glitch alone cannot change the unit.
 const LOUDEST: f64 = 1e2;
 /// Below this part of the unit's power a sample is silence: it counts `HUSH` times less, so that pauses do not change the unit.
@@ -22,6 +24,8 @@ pub(super) struct Power {
     pace: f64,
     /// Power of the unit; zero before the first sample that is not zero.
     unit: f64,
+    // Samples in a row that do not fit the power.
+    odd: u32,
 }
 
 /// What a sample does to the unit.
@@ -32,6 +36,8 @@ pub(super) enum Change {
     Grow(f64),
     /// Nothing, and the sample is too large to be one.
     Glitch,
+    /// What came before was not the signal: it begins here.
+    Restart,
 }
 
 impl Power {
@@ -40,17 +46,27 @@ impl Power {
         if self.unit > 0.0 { self.unit.sqrt().recip() } else { 0.0 }
     }
 
+    fn begin(&mut self, power: f64) {
+        *self = Self { mean: power, count: 1.0, pace: 1.0, unit: power, odd: 0 };
+    }
+
     /// Takes in the power of a sample.
     pub(super) fn push(&mut self, power: f64) -> Change {
         if power == 0.0 {
             return Change::None;
         }
         if self.count == 0.0 {
-            (self.mean, self.count, self.unit) = (power, 1.0, power);
+            self.begin(power);
             return Change::None;
         }
-        // A lasting rise, however large, is followed by a tenth a sample.
         let glitch = self.count > 64.0 && power > GLITCH * self.mean;
+        // A glitch at the very start leaves all that follows far below it.
+        let after_glitch = self.count <= 64.0 && power * GLITCH < self.mean;
+        self.odd = if glitch || after_glitch { self.odd + 1 } else { 0 };
+        if self.odd == BEGIN {
+            self.begin(power);
+            return Change::Restart;
+        }
         if self.count < WINDOW {
             self.count += 1.0;
             self.pace = self.count.recip();

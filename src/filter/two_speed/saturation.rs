@@ -1,7 +1,7 @@
 //! The slow part: the nonlinearity, a kernel expansion over the envelope.
 
 use num_complex::Complex;
-use num_traits::Zero;
+use num_traits::{One, Zero};
 use serde::{Deserialize, Serialize};
 
 use super::basis::Basis;
@@ -27,6 +27,9 @@ pub(super) struct Saturation<T: Real> {
     pub(super) theta: Vector<T>,
     cov: Matrix<T>,
     prior: Vec<T>,
+    // The mean gain is `gauge . theta`; a step along `lift` changes it and is what the prior forbids.
+    gauge: Vec<T>,
+    lift: Vec<T>,
     // The line, written backwards: from `start` the newest sample first, in units of the input's RMS, and the basis at its envelope.
     start: usize,
     x: Vec<Complex<T>>,
@@ -48,16 +51,72 @@ impl<T: Real> Saturation<T> {
             keep: T::one(),
             theta: Vector::zeros(n),
             cov: Matrix::zeros(n),
-            prior: prior(basis, memory),
+            prior: Vec::new(),
+            gauge: vec![T::zero(); n],
+            lift: vec![T::zero(); n],
             start: 0,
             x: vec![Complex::zero(); lags + SLACK],
             phi: vec![T::zero(); (lags + SLACK) * stride],
             d: Vector::zeros(n),
             k: Vector::zeros(n),
         };
+        saturation.set_prior(basis);
         saturation.set_drift(drift);
         saturation.reset();
         saturation
+    }
+
+    /// Independent weights, conditioned on a power-weighted mean gain of exactly 1: no update can leave that plane.
+    /// The lags of the memory have no linear weight, since the channel has it already.
+    fn set_prior(&mut self, basis: &Basis<T>) {
+        let (len, n, w) = (basis.len(), self.d.len(), basis.gauge());
+        let variance = |j: usize| {
+            let d = if j == 0 { DEVIATION } else { DEVIATION * (1.0 + SOFT) / (basis.centre(j) + SOFT) };
+            d * d
+        };
+        self.prior = vec![T::zero(); n * n];
+        for m in 0..=self.memory {
+            for j in usize::from(m > 0)..len {
+                let i = m * self.stride + j;
+                self.prior[i * n + i] = T::of(variance(j));
+            }
+        }
+        let norm: f64 = (0..len).map(|j| w[j] * w[j] * variance(j)).sum();
+        for i in 0..len {
+            self.gauge[i] = T::of(w[i]);
+            self.lift[i] = T::of(variance(i) * w[i] / norm);
+            for j in 0..len {
+                self.prior[i * n + j] -= T::of(variance(i) * w[i] * variance(j) * w[j] / norm);
+            }
+        }
+    }
+
+    /// Takes rounding errors that have left the plane back to it. Unchecked they would grow: a Kalman filter amplifies a variance that has
+    /// become negative. Returns the factor that the channel takes over.
+    pub(super) fn project(&mut self) -> Complex<T> {
+        let n = self.d.len();
+        for i in 0..n {
+            let row = i * n..(i + 1) * n;
+            self.k.re[i] = self.cov.re[row.clone()].iter().zip(&self.gauge).map(|(p, w)| *p * *w).sum();
+            self.k.im[i] = self.cov.im[row].iter().zip(&self.gauge).map(|(p, w)| *p * *w).sum();
+        }
+        let both: T = self.k.re.iter().zip(&self.gauge).map(|(p, w)| *p * *w).sum();
+        for i in 0..n {
+            for j in 0..n {
+                let (v, u) = (self.lift[i], self.lift[j]);
+                self.cov.re[i * n + j] -= (v * self.k.re[j] + u * self.k.re[i]) - both * (v * u);
+                self.cov.im[i * n + j] -= u * self.k.im[i] - v * self.k.im[j];
+            }
+        }
+        self.renormalise()
+    }
+
+    fn renormalise(&mut self) -> Complex<T> {
+        let mean: Complex<T> = self.gauge.iter().enumerate().map(|(j, w)| self.theta.get(j) * *w).sum();
+        let power = mean.norm_sqr();
+        let mean = if power > T::of(1e-4) && power < T::of(1e4) { mean } else { Complex::one() };
+        self.theta.scale(mean.inv());
+        mean
     }
 
     pub(super) fn set_drift(&mut self, drift: f64) {
@@ -146,9 +205,7 @@ impl<T: Real> Saturation<T> {
             basis.stretch(&mut self.theta.re[at.clone()], ratio, &mut self.k.re);
             basis.stretch(&mut self.theta.im[at], ratio, &mut self.k.re);
         }
-        let mean: Complex<T> = basis.gauge().iter().enumerate().map(|(j, w)| self.theta.get(j) * T::of(*w)).sum();
-        let mean = if mean.norm_sqr() > T::of(1e-4) && mean.norm_sqr() < T::of(1e4) { mean } else { Complex::new(T::one(), T::zero()) };
-        self.theta.scale(mean.inv());
+        let mean = self.renormalise();
         let shrink = T::of(1.0 / ratio);
         for at in self.start..self.start + self.lags {
             self.x[at] = self.x[at] * shrink;
@@ -176,32 +233,6 @@ impl<T: Real> Saturation<T> {
         basis.eval(envelope, &mut phi);
         phi.iter().enumerate().map(|(j, p)| self.theta.get(j) * *p).sum()
     }
-}
-
-/// Independent weights, conditioned on a power-weighted mean gain of exactly 1: no update can leave that plane.
-/// The lags of the memory have no linear weight, since the channel has it already.
-fn prior<T: Real>(basis: &Basis<T>, memory: usize) -> Vec<T> {
-    let (len, stride) = (basis.len(), basis.stride());
-    let n = stride * (memory + 1);
-    let variance = |j: usize| {
-        let d = if j == 0 { DEVIATION } else { DEVIATION * (1.0 + SOFT) / (basis.centre(j) + SOFT) };
-        d * d
-    };
-    let mut prior = vec![T::zero(); n * n];
-    for m in 0..=memory {
-        for j in usize::from(m > 0)..len {
-            let i = m * stride + j;
-            prior[i * n + i] = T::of(variance(j));
-        }
-    }
-    let w = basis.gauge();
-    let norm: f64 = (0..len).map(|j| w[j] * w[j] * variance(j)).sum();
-    for i in 0..len {
-        for j in 0..len {
-            prior[i * n + j] -= T::of(variance(i) * w[i] * variance(j) * w[j] / norm);
-        }
-    }
-    prior
 }
 
 #[inline(always)]

@@ -1,0 +1,276 @@
+//! `kaflow bench`: how fast the filters are on this machine.
+
+mod measure;
+mod textbook;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use self::measure::{Contestant, LONG, Loop, SHORT, Signal, latency, race, tracker};
+use super::output::Output;
+use crate::Result;
+use crate::filter::Window;
+use crate::simd::Level;
+
+/// Measure how fast the filters are on this machine, against a textbook loop in the same run.
+///
+/// Single precision, complex samples. The fastest of many short runs counts, taken in turn, so that other programs disturb little; the ratio is the
+/// figure to compare between machines.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Also write all figures as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Replace an existing file
+    #[arg(long)]
+    force: bool,
+    /// Fewer sizes and shorter runs: some seconds instead of a minute
+    #[arg(long)]
+    quick: bool,
+}
+
+/// Prints a line; a reader who has gone away is no reason to stop measuring for the file.
+macro_rules! say {
+    ($out:expr, $($text:tt)*) => { let _ = writeln!($out, $($text)*); };
+    ($out:expr,) => { let _ = writeln!($out); };
+}
+
+const ETA: f64 = 0.3;
+const SIGMA: f64 = 1.0;
+const RATES: [f64; 4] = [1.0, 5.0, 10.0, 20.0];
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    // Refused before a minute of measuring.
+    let output = args.json.as_deref().map(|path| Output::create(path, args.force)).transpose()?;
+    let mut bench =
+        Bench { rounds: if args.quick { 15 } else { 60 }, quick: args.quick, signal: Signal::new(1 << 14), out: std::io::stdout() };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    say!(bench.out, "vector instructions: {}, cores: {cores}, single precision\n", Level::current());
+
+    let filters = bench.filters()?;
+    let threads = if cores > 1 { bench.threads(cores)? } else { Vec::new() };
+    let (budgets, keeps_up) = bench.budgets()?;
+    let taps = bench.taps()?;
+    let calls = bench.calls()?;
+
+    if let Some(mut output) = output {
+        let all = json!({
+            "level": Level::current().to_string(), "cores": cores, "precision": "f32",
+            "filters": filters, "threads": threads, "budgets": budgets, "largest_budget": keeps_up, "taps": taps, "latency": calls,
+        });
+        let text = format!("{all:#}\n");
+        let path = args.json.as_deref().unwrap_or(std::path::Path::new("output"));
+        output.write_all(text.as_bytes()).map_err(|e| crate::Error::io(path, e))?;
+        output.finish()?;
+    }
+    Ok(())
+}
+
+struct Bench {
+    rounds: usize,
+    quick: bool,
+    signal: Signal,
+    out: std::io::Stdout,
+}
+
+fn loop_over<F>(filter: F, taps: usize) -> Result<Loop<F>> {
+    Ok(Loop { filter, window: Window::new(taps)? })
+}
+
+fn textbook_fklms(lambda: f64, budget: usize) -> textbook::Fklms {
+    textbook::Fklms {
+        eta: ETA as f32,
+        lambda: lambda as f32,
+        sigma: SIGMA as f32,
+        budget,
+        centres: Vec::new(),
+        coefficients: Vec::new(),
+        oldest: 0,
+    }
+}
+
+fn fklms(budget: usize, taps: usize) -> Result<Box<dyn crate::filter::Tracker<f32>>> {
+    tracker("fklms", taps, &[("budget", budget as f64), ("lambda", 0.999), ("eta", ETA), ("sigma", SIGMA)])
+}
+
+impl Bench {
+    fn race(&mut self, contestants: &mut [&mut dyn Contestant], warm_up: usize) -> Vec<f64> {
+        race(contestants, warm_up, self.rounds, SHORT, &mut self.signal)
+    }
+
+    /// The filters of the family against the textbook, and the linear ones.
+    fn filters(&mut self) -> Result<Vec<Value>> {
+        say!(self.out, "{:<8} {:<26} {:>9} {:>9} {:>8}  {}", "filter", "size", "textbook", "kaflow", "ratio", "goal");
+        say!(self.out, "{:<8} {:<26} {:>9} {:>9} {:>8}", "", "", "MS/s", "MS/s", "");
+        let mut rows = Vec::new();
+        let mut out = std::io::stdout();
+        let mut report = |name: &str, size: String, times: &[f64], goal: String| {
+            let (fast, slow) = (1e-6 / times[0], times.get(1).map(|t| 1e-6 / t));
+            let slow_text = slow.map_or("-".into(), |s| format!("{s:.3}"));
+            let ratio = slow.map_or("-".into(), |s| format!("{:.1}x", fast / s));
+            say!(out, "{name:<8} {size:<26} {slow_text:>9} {fast:>9.2} {ratio:>8}  {goal}");
+            rows.push(json!({ "filter": name, "size": size, "kaflow_msps": fast, "textbook_msps": slow,
+                "ratio": slow.map(|s| fast / s), "goal": goal }));
+        };
+
+        for (name, taps, key, value, lambda, goal) in [
+            ("fklms", 4, "lambda", 0.999, 0.999, ">= 16x"),
+            ("fklms", 16, "lambda", 0.999, 0.999, ">= 40x"),
+            ("norma", 4, "ridge", 0.001 / ETA, 0.999, ">= 16x"),
+            ("norma", 16, "ridge", 0.001 / ETA, 0.999, ">= 40x"),
+            ("klms", 4, "sigma", SIGMA, 1.0, ">= 16x"),
+            ("klms", 16, "sigma", SIGMA, 1.0, ">= 40x"),
+        ] {
+            let mut fast = tracker(name, taps, &[("budget", 500.0), ("eta", ETA), ("sigma", SIGMA), (key, value)])?;
+            let mut slow = loop_over(textbook_fklms(lambda, 500), taps)?;
+            let times = self.race(&mut [&mut fast, &mut slow], 1000);
+            report(name, format!("M=500, {taps} taps"), &times, goal.into());
+        }
+        {
+            // So small a radius that the dictionary is full, and yet some samples are absorbed.
+            let epsilon = 0.15;
+            let values = [("budget", 500.0), ("eta", ETA), ("sigma", SIGMA), ("epsilon", epsilon)];
+            let mut fast = tracker("qklms", 4, &values)?;
+            let filter = textbook::Qklms { base: textbook_fklms(1.0, 500), epsilon: epsilon as f32 };
+            let mut slow = loop_over(filter, 4)?;
+            let times = self.race(&mut [&mut fast, &mut slow], 1000);
+            report("qklms", "500 centres, 4 taps".into(), &times, ">= 7x".into());
+        }
+        for (taps, goal) in [(4, 40), (16, 25), (64, 15)] {
+            let mut fast = tracker("nlms", taps, &[("mu", 0.1)])?;
+            let weights = vec![crate::Complex::new(0.0, 0.0); taps];
+            let mut slow = loop_over(textbook::Nlms { mu: 0.1, regularization: 1e-6, weights }, taps)?;
+            let times = self.race(&mut [&mut fast, &mut slow], 1000);
+            report("nlms", format!("{taps} taps"), &times, format!(">= {goal} MS/s"));
+        }
+        for (taps, goal) in [(4, "6"), (16, "0.7")] {
+            let mut fast = tracker("rls", taps, &[])?;
+            let times = self.race(&mut [&mut fast], 1000);
+            report("rls", format!("{taps} taps"), &times, format!(">= {goal} MS/s"));
+        }
+        say!(self.out,);
+        Ok(rows)
+    }
+
+    /// How it grows with threads.
+    fn threads(&mut self, cores: usize) -> Result<Vec<Value>> {
+        say!(self.out, "{:<8} {:<26} {:>9} {:>9}  {}", "threads", "size", "MS/s", "ratio", "goal");
+        let mut rows = Vec::new();
+        for budget in if self.quick { &[2000][..] } else { &[1000, 2000, 5000] } {
+            let counts: Vec<usize> = [1, 2, 4, 8].into_iter().filter(|&n| n <= cores && n * 160 <= *budget).collect();
+            let mut trackers = Vec::new();
+            for &n in &counts {
+                let mut tracker = fklms(*budget, 4)?;
+                tracker.set("threads", n as f64)?;
+                trackers.push(tracker);
+            }
+            let mut contestants: Vec<&mut dyn Contestant> = trackers.iter_mut().map(|t| t as _).collect();
+            let times = race(&mut contestants, 2 * budget, self.rounds, LONG, &mut self.signal);
+            for (&n, time) in counts.iter().zip(&times) {
+                let (rate, ratio) = (1e-6 / time, times[0] / time);
+                let goal = if n == 2 && *budget == 2000 { ">= 1.7x" } else { "" };
+                say!(self.out, "{n:<8} {:<26} {rate:>9.2} {:>9}  {goal}", format!("fklms, M={budget}, 4 taps"), format!("{ratio:.2}x"));
+                rows.push(json!({ "budget": budget, "threads": n, "msps": rate, "ratio": ratio }));
+            }
+        }
+        say!(self.out,);
+        Ok(rows)
+    }
+
+    /// How it grows with the budget, and which budget keeps up with which rate.
+    fn budgets(&mut self) -> Result<(Vec<Value>, Vec<Value>)> {
+        let sizes: &[usize] = if self.quick { &[10, 50, 200, 500, 2000, 5000] } else { &[10, 20, 50, 100, 200, 500, 1000, 2000, 5000] };
+        say!(self.out, "{:<35} {:>9} {:>12}", "fklms, 4 taps, budget", "MS/s", "ns/centre");
+        let (mut rows, mut times) = (Vec::new(), Vec::new());
+        for &budget in sizes {
+            let mut filter = fklms(budget, 4)?;
+            let time = self.race(&mut [&mut filter], 2 * budget)[0];
+            say!(self.out, "{:<35} {:>9.2} {:>12.3}", format!("M={budget}"), 1e-6 / time, 1e9 * time / budget as f64);
+            rows.push(json!({ "budget": budget, "msps": 1e-6 / time, "ns_per_centre": 1e9 * time / budget as f64 }));
+            times.push(time);
+        }
+        say!(self.out, "\n{:<35} {:>9}", "sample rate", "largest M");
+        let mut keeps_up = Vec::new();
+        for rate in RATES {
+            let largest = largest_budget(sizes, &times, 1e-6 / rate);
+            let text = match largest {
+                None => format!("below {}", sizes[0]),
+                Some(m) if m >= sizes[sizes.len() - 1] => format!("over {m}"),
+                Some(m) => m.to_string(),
+            };
+            say!(self.out, "{:<35} {text:>9}", format!("{rate} MS/s"));
+            keeps_up.push(json!({ "msps": rate, "budget": largest }));
+        }
+        say!(self.out,);
+        Ok((rows, keeps_up))
+    }
+
+    /// How it grows with the taps.
+    fn taps(&mut self) -> Result<Vec<Value>> {
+        say!(self.out, "{:<35} {:>9}", "fklms, M=500, taps", "MS/s");
+        let mut rows = Vec::new();
+        for &taps in if self.quick { &[1, 4, 16, 64][..] } else { &[1, 2, 4, 8, 16, 32, 64] } {
+            let mut filter = fklms(500, taps)?;
+            let time = self.race(&mut [&mut filter], 1000)[0];
+            say!(self.out, "{taps:<35} {:>9.2}", 1e-6 / time);
+            rows.push(json!({ "taps": taps, "msps": 1e-6 / time }));
+        }
+        say!(self.out,);
+        Ok(rows)
+    }
+
+    /// Worst against mean time of a call.
+    fn calls(&mut self) -> Result<Vec<Value>> {
+        say!(self.out, "{:<35} {:>9} {:>9} {:>9} {:>8}", "one call", "mean us", "p99.9 us", "longest", "p99.9/mean");
+        let mut rows = Vec::new();
+        for (name, samples) in [("fklms", 256), ("nlms", 2048)] {
+            let mut filter = if name == "nlms" { tracker("nlms", 4, &[])? } else { fklms(500, 4)? };
+            self.race(&mut [&mut filter], 1000);
+            let calls = if self.quick { 4000 } else { 20_000 };
+            let l = latency(&mut filter, samples, calls, &mut self.signal);
+            let size = if name == "nlms" { "4 taps" } else { "M=500, 4 taps" };
+            let what = format!("{name}, {size}, {samples} samples");
+            say!(self.out, "{what:<35} {:>9.1} {:>9.1} {:>9.1} {:>8.2}", 1e6 * l.mean, 1e6 * l.p999, 1e6 * l.longest, l.p999 / l.mean);
+            rows.push(json!({ "call": what, "mean_us": 1e6 * l.mean, "p999_us": 1e6 * l.p999, "longest_us": 1e6 * l.longest }));
+        }
+        Ok(rows)
+    }
+}
+
+/// The largest budget that takes at most `limit` seconds a sample, on a straight line between the measured ones.
+fn largest_budget(sizes: &[usize], times: &[f64], limit: f64) -> Option<usize> {
+    let last = times.iter().rposition(|&t| t <= limit)?;
+    if last + 1 == sizes.len() {
+        return Some(sizes[last]);
+    }
+    let (m, t) = (sizes[last] as f64, times[last]);
+    let (more, longer) = (sizes[last + 1] as f64, times[last + 1]);
+    Some((m + (more - m) * (limit - t) / (longer - t)) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_textbook_is_the_same_filter() {
+        let mut signal = Signal::new(1500);
+        let mut fast = fklms(100, 3).unwrap();
+        let mut slow = loop_over(textbook_fklms(0.999, 100), 3).unwrap();
+        fast.take(&mut signal, 1500);
+        let p = signal.predictions().to_vec();
+        slow.take(&mut signal, 1500);
+        let worst = p.iter().zip(signal.predictions()).map(|(a, b)| (a - b).norm()).fold(0.0, f32::max);
+        assert!(worst < 1e-5, "{worst}");
+    }
+
+    #[test]
+    fn the_largest_budget_lies_between_the_measured_ones() {
+        let (sizes, times) = ([10, 100, 1000], [1.0, 10.0, 100.0]);
+        assert_eq!(largest_budget(&sizes, &times, 0.5), None);
+        assert_eq!(largest_budget(&sizes, &times, 55.0), Some(550));
+        assert_eq!(largest_budget(&sizes, &times, 1e3), Some(1000));
+    }
+}

@@ -1,0 +1,191 @@
+//! Where to search: the parameters of a filter, in ranges that follow from the scale of the data.
+
+use super::score::Data;
+use crate::filter::registry::{Preset, Recipe, Settings, Value, Values};
+use crate::plot::Axis;
+use crate::{Complex64, Result};
+
+/// How a parameter is spread over the unit interval.
+#[derive(Clone, Copy, PartialEq)]
+enum Spacing {
+    /// Evenly in its logarithm.
+    Log,
+    /// `1 − value` evenly in its logarithm: forgetting factors.
+    Complement,
+    /// Odd numbers.
+    Odd,
+}
+
+/// One parameter that is searched.
+pub(crate) struct Dimension {
+    pub(crate) name: &'static str,
+    low: f64,
+    high: f64,
+    spacing: Spacing,
+}
+
+impl Dimension {
+    /// The value at `unit` in [0, 1], to four digits: what is written down is what was tried.
+    fn value(&self, unit: f64) -> f64 {
+        let log = |u: f64| four_digits(self.low * (self.high / self.low).powf(u));
+        match self.spacing {
+            Spacing::Log => log(unit),
+            Spacing::Complement => four_digits_below_one(log(unit)),
+            Spacing::Odd => self.low + 2.0 * ((self.high - self.low) / 2.0 * unit).round(),
+        }
+    }
+
+    /// Where a value lies in [0, 1].
+    fn unit(&self, value: f64) -> f64 {
+        let log = |v: f64| (v.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln();
+        let unit = match self.spacing {
+            Spacing::Log => log(value),
+            Spacing::Complement => log(1.0 - value),
+            Spacing::Odd => (value - self.low) / (self.high - self.low),
+        };
+        unit.clamp(0.0, 1.0)
+    }
+
+    /// A value as it is drawn on [`axis`](Self::axis).
+    pub(crate) fn drawn(&self, value: f64) -> f64 {
+        if self.spacing == Spacing::Complement { 1.0 - value } else { value }
+    }
+
+    pub(crate) fn axis(&self) -> Axis {
+        match self.spacing {
+            Spacing::Log => Axis::new(self.name, "").log(),
+            Spacing::Complement => Axis::new(format!("1 − {}", self.name), "").log(),
+            Spacing::Odd => Axis::new(self.name, ""),
+        }
+    }
+}
+
+fn four_digits(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
+}
+
+/// `1 − complement`, without the digits that the subtraction makes up.
+fn four_digits_below_one(complement: f64) -> f64 {
+    let digits = (4.0 - complement.log10().floor()).clamp(0.0, 15.0) as usize;
+    format!("{:.digits$}", 1.0 - complement).parse().unwrap_or(1.0 - complement)
+}
+
+/// A filter, what is fixed about it, and what is searched.
+pub(crate) struct Space {
+    pub(crate) recipe: &'static Recipe,
+    fixed: Values,
+    pub(crate) dimensions: Vec<Dimension>,
+    spread: f64,
+}
+
+impl Space {
+    /// Everything that `given` does not fix. `budget` is for filters that would keep every centre.
+    pub(crate) fn new(recipe: &'static Recipe, given: &Values, budget: Option<usize>, data: &Data) -> Result<Self> {
+        let mut fixed = given.clone();
+        if let Some(budget) = budget.filter(|_| recipe.parameters.iter().any(|(p, preset)| *p == "budget" && matches!(preset, Preset::Off)))
+        {
+            fixed.entry("budget".into()).or_insert(Value::Number(budget as f64));
+        }
+        let spread = data.spread();
+        let settled = recipe.settle(&fixed, spread)?;
+        let values = settled.values();
+        // What settling has left out means nothing beside the rest.
+        let searched = |name: &str| !given.contains_key(name) && values.contains_key(name);
+        let dimensions = recipe.parameters.iter().map(|(name, _)| *name).filter(|name| searched(name));
+        let dimensions = dimensions.map(|name| dimension(recipe.name, name, &settled, data)).collect::<Result<Vec<_>>>()?;
+        Ok(Self { recipe, fixed, dimensions: dimensions.into_iter().flatten().collect(), spread })
+    }
+
+    /// The filter as it is when nobody tunes it.
+    pub(crate) fn untuned(&self) -> Result<Settings> {
+        self.recipe.settle(&self.fixed, self.spread)
+    }
+
+    /// The filter at a point of the unit cube.
+    pub(crate) fn at(&self, point: &[f64]) -> Result<Settings> {
+        let mut values = self.fixed.clone();
+        values.extend(self.dimensions.iter().zip(point).map(|(d, &u)| (d.name.to_owned(), Value::Number(d.value(u)))));
+        self.recipe.settle(&values, self.spread)
+    }
+
+    /// The point of the unit cube next to these settings.
+    pub(crate) fn point(&self, settings: &Settings) -> Vec<f64> {
+        self.dimensions.iter().map(|d| settings.number(d.name).map_or(0.5, |value| d.unit(value))).collect()
+    }
+}
+
+/// The range of a parameter; none for one that is not searched.
+fn dimension(filter: &str, name: &'static str, settings: &Settings, data: &Data) -> Result<Option<Dimension>> {
+    let (spread, power) = (data.spread(), data.target_power());
+    let log = |low: f64, high: f64| Some((low, high, Spacing::Log));
+    let range = match name {
+        "sigma" => log(0.15 * spread, 8.0 * spread),
+        "epsilon" => log(0.01 * spread, 0.8 * spread),
+        "eta" => log(0.005, 1.0),
+        "diffusion-ratio" => {
+            // k(x,x) of a typical input scales the ratio.
+            let typical = vec![Complex64::new(spread / (data.taps as f64).sqrt(), 0.0); data.taps];
+            let norm = if filter == "lms" { spread * spread } else { settings.kernel::<f64>()?.norm(&typical) };
+            log(1e-3 / norm, 1e3 / norm)
+        }
+        "lambda" if filter == "kalman" => Some((1e-7, 1e-2, Spacing::Complement)),
+        "lambda" => Some((1e-5, 0.2, Spacing::Complement)),
+        "ridge" => log(1e-5, 0.5),
+        "mu" => log(5e-3, 1.5),
+        "regularization" if filter == "nlms" => log(1e-6 * spread * spread, 10.0 * spread * spread),
+        "regularization" => log(1e-4 * spread * spread, 100.0 * spread * spread),
+        "process-noise" => log(1e-8 * power / (spread * spread), 0.1 * power / (spread * spread)),
+        "noise" if filter == "krlst" => log(1e-4, 1.0),
+        "noise" => log(1e-4 * power, power),
+        "order" => Some((1.0, 9.0, Spacing::Odd)),
+        "span" => log(5.0, 500.0),
+        "drift" => log(1e-8, 1e-3),
+        _ => None,
+    };
+    Ok(range.map(|(low, high, spacing)| Dimension { name, low, high, spacing }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Complex32;
+    use crate::filter::registry::{RECIPES, Task};
+
+    fn data(scale: f32) -> Data {
+        let tx: Vec<Complex32> = (0..100u16).map(|i| Complex32::from_polar(scale, f32::from(i))).collect();
+        Data::new(tx.clone(), tx, 4, 10).unwrap()
+    }
+
+    #[test]
+    fn ranges_follow_the_scale_of_the_data_and_hold_the_defaults() {
+        for recipe in RECIPES.iter().filter(|r| matches!(r.task, Task::Regression | Task::Stream)) {
+            for scale in [1e-3, 1.0, 1e3] {
+                let data = data(scale);
+                let space = Space::new(recipe, &Values::new(), Some(500), &data).unwrap();
+                for corner in [0.0, 0.5, 1.0] {
+                    let point = vec![corner; space.dimensions.len()];
+                    let settings = space.at(&point).unwrap();
+                    crate::filter::registry::tracker::<f32>(&settings, 4).unwrap_or_else(|e| panic!("{} at {corner}: {e}", recipe.name));
+                    for (d, u) in space.dimensions.iter().zip(space.point(&settings)) {
+                        let near = if d.spacing == Spacing::Odd { 0.2 } else { 0.01 };
+                        assert!((u - corner).abs() < near, "{} {}: {u} for {corner}", recipe.name, d.name);
+                    }
+                }
+                for d in space.dimensions.iter().filter(|d| d.name == "sigma") {
+                    assert!((d.unit(2.0 * f64::from(scale)) - 0.477).abs() < 0.01);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_given_is_not_searched_and_kernels_that_are_not_normalised_search_the_ratio() {
+        let names = |given: Values| -> Vec<&str> {
+            let recipe = crate::filter::registry::recipe("fklms").unwrap();
+            Space::new(recipe, &given, Some(500), &data(1.0)).unwrap().dimensions.iter().map(|d| d.name).collect()
+        };
+        assert_eq!(names(Values::new()), ["sigma", "eta", "lambda"]);
+        assert_eq!(names(Values::from([("sigma".into(), Value::Number(1.0))])), ["eta", "lambda"]);
+        assert_eq!(names(Values::from([("kernel".into(), Value::Name("linear".into()))])), ["diffusion-ratio", "lambda"]);
+    }
+}

@@ -1,0 +1,159 @@
+//! NLMS on streams, in planes.
+
+use num_complex::Complex;
+use num_traits::Zero;
+use serde::{Deserialize, Serialize};
+
+use super::{Adaptive, Nlms, Tracker, finite, state};
+use crate::simd::{GROUP, Level, NlmsRun};
+use crate::{Error, Real, Result};
+
+/// Samples that are taken in at once; the history has as much slack, so that it is moved once in so many samples.
+const RUN: usize = 256;
+
+/// [`Nlms`] on a pair of streams: the same filter as [`Windowed`](super::Windowed) makes of it, to rounding, at vector speed.
+///
+/// Weights and window lie in planes of real and imaginary parts; the update of one sample and the prediction of the next share a pass.
+pub struct NlmsStream<T: Real> {
+    /// The parameters; its weights lie here in planes.
+    nlms: Nlms<T>,
+    level: Level,
+    planes: Planes<T>,
+    unclean: usize,
+    frozen: bool,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound = "")]
+struct Planes<T: Real> {
+    w_re: Vec<T>,
+    w_im: Vec<T>,
+    // The input, written backwards; the newest sample at `start`.
+    re: Vec<T>,
+    im: Vec<T>,
+    start: usize,
+}
+
+impl<T: Real> Planes<T> {
+    fn new(taps: usize) -> Self {
+        let zeros = vec![T::zero(); taps.next_multiple_of(GROUP)];
+        // A window in whole vectors and the sample before it, behind a run.
+        let plane = vec![T::zero(); zeros.len() + 2 + RUN];
+        Self { w_re: zeros.clone(), w_im: zeros, re: plane.clone(), im: plane, start: RUN }
+    }
+
+    fn fits(&self, other: &Self) -> bool {
+        [&self.w_re, &self.w_im].map(Vec::len) == [&other.w_re, &other.w_im].map(Vec::len)
+            && [&self.re, &self.im].map(Vec::len) == [&other.re, &other.im].map(Vec::len)
+            && other.start <= RUN
+    }
+
+    /// Makes room for `count` more samples.
+    fn room(&mut self, count: usize) {
+        if self.start < count {
+            let kept = self.start..self.start + self.re.len() - RUN;
+            for plane in [&mut self.re, &mut self.im] {
+                plane.copy_within(kept.clone(), RUN);
+            }
+            self.start = RUN;
+        }
+    }
+
+    fn push(&mut self, u: Complex<T>) {
+        self.start -= 1;
+        (self.re[self.start], self.im[self.start]) = (u.re, u.im);
+    }
+}
+
+impl<T: Real> Nlms<T> {
+    /// The filter on a pair of streams, in its fastest form.
+    pub fn into_tracker(self) -> NlmsStream<T> {
+        let taps = self.size();
+        let mut planes = Planes::new(taps);
+        for (i, w) in self.weights().iter().enumerate() {
+            (planes.w_re[i], planes.w_im[i]) = (w.re, w.im);
+        }
+        NlmsStream { nlms: self, level: Level::current(), planes, unclean: 0, frozen: false }
+    }
+}
+
+impl<T: Real> NlmsStream<T> {
+    /// Samples that are all learned from (`y` given) or all not (`y` empty), already in the planes.
+    fn run(&mut self, y: &[Complex<T>], p: &mut [Complex<T>]) {
+        let (mu, regularization) = self.nlms.steps();
+        let planes = &mut self.planes;
+        let (re, im) = (&planes.re[planes.start..], &planes.im[planes.start..]);
+        let (w_re, w_im, taps) = (&mut planes.w_re[..], &mut planes.w_im[..], self.nlms.size());
+        T::dispatch(self.level, NlmsRun { re, im, w_re, w_im, taps, mu, regularization, y, p });
+    }
+}
+
+impl<T: Real> Adaptive for NlmsStream<T> {
+    fn size(&self) -> usize {
+        self.nlms.size()
+    }
+
+    fn reset(&mut self) {
+        self.nlms.reset();
+        self.planes = Planes::new(self.nlms.size());
+        self.unclean = 0;
+    }
+
+    fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        self.nlms.set(name, value)
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        state::encode(&state::kind::<T>("nlms stream"), &(self.nlms.save()?, &self.planes, self.unclean as u64))
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+        let (nlms, planes, unclean): (Vec<u8>, Planes<T>, u64) = state::decode(&state::kind::<T>("nlms stream"), bytes)?;
+        if !self.planes.fits(&planes) {
+            return Err(Error::State(format!("its planes do not fit the {} taps of this filter", self.nlms.size())));
+        }
+        self.nlms.restore(&nlms)?;
+        self.planes = planes;
+        self.unclean = (unclean as usize).min(self.nlms.size());
+        Ok(())
+    }
+}
+
+impl<T: Real> Tracker<T> for NlmsStream<T> {
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
+        assert!(tx.len() == rx.len() && tx.len() == prediction.len(), "slices of one length");
+        if let Some(variance) = variance {
+            variance.fill(T::nan());
+        }
+        let mut done = 0;
+        while done < tx.len() {
+            let most = RUN.min(tx.len() - done);
+            self.planes.room(most);
+            // As many samples as share one answer to the question whether they are learned from.
+            let (mut count, mut run_learns) = (0, true);
+            for &u in &tx[done..done + most] {
+                let corrupt = !finite(u);
+                let unclean = if corrupt { self.nlms.size() } else { self.unclean };
+                let learn = !self.frozen && unclean == 0;
+                if count > 0 && learn != run_learns {
+                    break;
+                }
+                run_learns = learn;
+                self.unclean = unclean.saturating_sub(1);
+                self.planes.push(if corrupt { Complex::zero() } else { u });
+                count += 1;
+            }
+            let span = done..done + count;
+            self.run(if run_learns { &rx[span.clone()] } else { &[] }, &mut prediction[span]);
+            done += count;
+        }
+    }
+
+    fn gap(&mut self) {
+        self.unclean = self.nlms.size() - 1;
+    }
+
+    fn freeze(&mut self, frozen: bool) {
+        self.frozen = frozen;
+    }
+}

@@ -1,0 +1,430 @@
+//! Kernel filters on streams, by lag.
+
+mod far;
+mod lags;
+#[cfg(test)]
+mod tests;
+
+use num_complex::Complex;
+use num_traits::Zero;
+use serde::{Deserialize, Serialize};
+
+use self::far::{DEPTH, Far, JOB, LEAST};
+use self::lags::{Kept, Lags, Triangle, correct};
+use super::{Adaptive, GaussianKernelFilter, Tracker, Window, Windowed, finite, require, state};
+use crate::kernel::Kernel;
+use crate::simd::{BLOCK, GROUP};
+use crate::{Error, Real, Result};
+
+impl<T: Real, K: Kernel<T> + 'static> GaussianKernelFilter<T, K> {
+    /// The filter on a pair of streams, in its fastest form: [`Sliding`] where the dictionary is the last windows of the stream and the kernel is
+    /// Gaussian, else [`Windowed`].
+    pub fn into_tracker(self) -> Result<Box<dyn Tracker<T>>> {
+        let taps = self.taps();
+        Ok(match Sliding::new(self) {
+            Ok(sliding) => Box::new(sliding),
+            Err(filter) => Box::new(Windowed::new(filter, taps)?),
+        })
+    }
+}
+
+/// KLMS with a budget, fKLMS or NORMA with the Gaussian kernel on a stream: the same filter as [`Windowed`] makes of it, many times as fast, at a cost
+/// that does not depend on the number of taps.
+///
+/// With "drop the oldest", the centres are exactly the last `M` windows of the stream. The squared distance to the window `m` samples back
+/// then follows from that of the sample before by what enters and what leaves (O(1) for a centre, whatever the taps); forgetting is part of
+/// the exponent; and as kernel values do not depend on coefficients, the rows of eight samples are computed together and only a triangle of
+/// corrections between the eight is sequential. Nothing is approximated. Rounding differs: see below.
+///
+/// Where the dictionary is *not* the last windows (while frozen, where a corrupt sample was skipped, after the decay was changed), the filter goes on
+/// with direct rows over the centres it has, until `M` windows in a row have been learned. Nothing is lost, only speed.
+///
+/// # Error bound
+///
+/// A carried distance is computed anew from its terms at least every `M/2 + 8` samples, and each sample in between rounds twice. In units of the
+/// kernel's exponent, with `e` the largest distance that the window at this lag had since, the error is at most `(M/2 + 8 + L) · ε · e`
+/// and typically a hundredth of that; a sample far outside the kernel's reach counts as `e = 40 L` (`f32`) or `80 L` (`f64`), whatever its size.
+pub struct Sliding<T: Real, K> {
+    /// Parameters always; the dictionary while `direct`.
+    filter: GaussianKernelFilter<T, K>,
+    window: Window<T>,
+    /// The youngest lags, or all of them.
+    lags: Lags<T>,
+    /// Further lags, each range on a thread of its own.
+    far: Vec<Far<T>>,
+    /// Coefficients that the further lags have not been told.
+    untold: Vec<Complex<T>>,
+    budget: usize,
+    direct: bool,
+    /// How many windows were learned in a row up to now, at most the budget.
+    streak: usize,
+    /// Place in the block.
+    place: usize,
+    /// The coefficients of this block's samples so far; the lags learn them when it is full.
+    block: [Complex<T>; BLOCK],
+    unclean: usize,
+    frozen: bool,
+    scratch: Vec<Complex<T>>,
+}
+
+/// What is saved besides the filter.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+struct Position<T: Real> {
+    window: Window<T>,
+    /// The lags of each thread.
+    lags: Vec<Kept<T>>,
+    direct: bool,
+    streak: u64,
+    place: u64,
+    block: [Complex<T>; BLOCK],
+    unclean: u64,
+}
+
+impl<T: Real, K: Kernel<T>> Sliding<T, K> {
+    /// `filter` on a stream, or `filter` back where its dictionary is something other than the last windows, its kernel is not Gaussian, or it
+    /// has already learned something.
+    #[expect(clippy::result_large_err, reason = "the filter is handed back, not lost")]
+    pub fn new(filter: GaussianKernelFilter<T, K>) -> Result<Self, GaussianKernelFilter<T, K>> {
+        let (Some(budget), Some(gamma), 0) = (filter.last_windows(), filter.kernel().gaussian(), filter.size()) else {
+            return Err(filter);
+        };
+        let taps = filter.taps();
+        let Ok(window) = Window::new(taps) else { return Err(filter) };
+        let mut sliding = Self {
+            filter,
+            window,
+            lags: Lags::new(taps, 1, budget, budget, gamma),
+            far: Vec::new(),
+            untold: Vec::with_capacity(2 * LEAST),
+            budget,
+            direct: false,
+            streak: 0,
+            place: 0,
+            block: [Complex::zero(); BLOCK],
+            unclean: 0,
+            frozen: false,
+            scratch: vec![Complex::zero(); taps],
+        };
+        sliding.set_decay();
+        Ok(sliding)
+    }
+
+    /// Spreads the lags over `threads` threads, this one included. Results stay the same to rounding; it pays from some thousand centres on.
+    ///
+    /// An error where the budget is too small to be spread, or the system has no thread left.
+    pub fn set_threads(&mut self, threads: usize) -> Result<()> {
+        let most = self.budget / LEAST;
+        if threads == 0 || (threads > 1 && threads > most) {
+            let expected = format!("1 or, with this budget, at most {}", most.max(1));
+            return Err(Error::parameter("threads", expected, threads));
+        }
+        let (taps, budget, gamma) = (self.filter.taps(), self.budget, self.filter.kernel().gaussian().unwrap_or(T::one()));
+        // Whole groups, so that the ranges meet without a gap.
+        let near = if threads == 1 { budget } else { (budget / threads).next_multiple_of(GROUP) };
+        let share = ((budget - near) / threads.saturating_sub(1).max(1)).next_multiple_of(GROUP).max(GROUP);
+        let mut lags = Lags::new(taps, 1, near, budget, gamma);
+        let far = (near + 1..=budget).step_by(share);
+        let far = far.map(|first| Far::new(Lags::new(taps, first, budget.min(first + share - 1), budget, gamma)));
+        let far = far
+            .collect::<std::io::Result<Vec<_>>>()
+            .map_err(|e| Error::parameter("threads", "as many as the system can start", format!("{threads} ({e})")))?;
+        // What was learned goes on by direct rows until the new lags have been filled.
+        if !self.direct && self.streak > 0 {
+            self.leave(self.filter.decay_factor().0);
+        }
+        lags.copy_history(&self.lags);
+        self.lags = lags;
+        self.far = far;
+        self.streak = 0;
+        self.untold.clear();
+        self.set_decay();
+        Ok(())
+    }
+
+    /// Further lags as they are when they know all coefficients.
+    fn told(&self, far: &Far<T>) -> Lags<T> {
+        let mut lags = far.lags().clone();
+        for (age, &a) in self.untold.iter().rev().enumerate() {
+            lags.learn(age, a);
+        }
+        lags
+    }
+
+    fn set_decay(&mut self) {
+        let (decay, before) = self.filter.decay_factor();
+        let offset = if before { 0 } else { -1 };
+        self.lags.set_decay(decay, offset);
+        for far in &self.far {
+            far.lags().set_decay(decay, offset);
+        }
+    }
+
+    /// From lags to direct rows: hands the dictionary to the filter.
+    fn leave(&mut self, decay: T) {
+        self.commit();
+        self.filter.reset();
+        for age in (0..self.streak).rev() {
+            let coefficient = self.lags.window(age, &mut self.scratch);
+            let power = decay.powi(i32::try_from(age).unwrap_or(i32::MAX));
+            self.filter.append(&self.scratch, coefficient * power);
+        }
+        self.direct = true;
+        self.streak = 0;
+    }
+
+    /// From direct rows to lags, once the dictionary is the last windows again.
+    fn enter(&mut self) {
+        self.filter.reset();
+        self.lags.fill();
+        for far in &self.far {
+            let mut lags = far.lags();
+            lags.copy_history(&self.lags);
+            lags.fill();
+        }
+        self.untold.clear();
+        self.direct = false;
+        self.place = 0;
+    }
+
+    /// Gives the lags the coefficients of the block so far.
+    fn commit(&mut self) {
+        for (age, &a) in self.block[..self.place].iter().rev().enumerate() {
+            self.lags.learn(age, a);
+        }
+        self.place = 0;
+    }
+
+    /// One sample by direct rows, as [`Windowed`] does it.
+    fn step(&mut self, u: Complex<T>, y: Complex<T>) -> Complex<T> {
+        let u = if finite(u) {
+            u
+        } else {
+            self.unclean = self.filter.taps();
+            Complex::zero()
+        };
+        let x = self.window.push(u);
+        let learn = !self.frozen && self.unclean == 0;
+        self.unclean = self.unclean.saturating_sub(1);
+        let admitted = self.filter.admitted();
+        let p = if learn { self.filter.adapt(x, y) } else { self.filter.predict(x) };
+        let learned = self.filter.admitted() > admitted;
+        self.streak = if learned { self.streak + 1 } else { 0 };
+        self.lags.note(u, if learned { (y - p) * self.filter.unit_gain() } else { Complex::zero() });
+        if self.streak >= self.budget {
+            self.enter();
+        }
+        p
+    }
+
+    /// Samples of one block, all finite, by lag; `further` is what the further lags contribute. Returns how many were done: less than all where a
+    /// step overflowed.
+    fn block(
+        &mut self,
+        tx: &[Complex<T>],
+        rx: &[Complex<T>],
+        further: impl FnOnce(&mut Self, &mut [Complex<T>]),
+        p: &mut [Complex<T>],
+    ) -> usize {
+        if self.place == 0 {
+            self.lags.begin_block(self.streak);
+        }
+        let mut sums = [Complex::zero(); BLOCK];
+        let mut triangle: Triangle<T> = [[T::zero(); GROUP]; BLOCK];
+        self.lags.rows(tx, &mut sums[..tx.len()], &mut triangle);
+        further(self, &mut sums[..tx.len()]);
+        let gain = self.filter.unit_gain();
+        for s in 0..tx.len() {
+            p[s] = correct(sums[s], &triangle[s], &self.block[..self.place]);
+            let step = (rx[s] - p[s]) * gain;
+            if !finite(step) {
+                self.lags.undo(tx.len() - s);
+                self.leave(self.filter.decay_factor().0);
+                return s;
+            }
+            self.block[self.place] = step;
+            self.place += 1;
+            self.streak = self.budget.min(self.streak + 1);
+            self.window.push(tx[s]);
+        }
+        if self.place == BLOCK {
+            self.commit();
+        }
+        tx.len()
+    }
+
+    /// Any number of samples, all finite, by lag, with the help of other threads. Returns how many were done, as [`block`](Self::block) does.
+    fn spread(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], p: &mut [Complex<T>]) -> usize {
+        // Handing over less than this costs more than it saves.
+        let wake = tx.len() >= 4 * JOB;
+        let (mut given, mut done, mut under_way) = (0, 0, 0);
+        while done < tx.len() {
+            while given < tx.len() && under_way < DEPTH {
+                let place = (self.place + given - done) % BLOCK;
+                // Jobs end with a block.
+                let n = (JOB - place).min(tx.len() - given);
+                let windows = self.budget.min(self.streak + given - done);
+                // The oldest untold coefficient lies behind all samples given but not done, and those younger than itself.
+                let age = (given - done + self.untold.len()).saturating_sub(1);
+                for far in &mut self.far {
+                    far.give(wake, |job| {
+                        job.inputs.extend_from_slice(&tx[given..given + n]);
+                        job.coefficients.extend_from_slice(&self.untold);
+                        (job.place, job.windows, job.age) = (place, windows, age);
+                    });
+                }
+                self.untold.clear();
+                given += n;
+                under_way += 1;
+            }
+            let mut jobs_sum = [Complex::zero(); JOB];
+            let n = (JOB - self.place).min(tx.len() - done);
+            let (mut fetched, mut at) = (false, 0);
+            while at < n {
+                let m = (BLOCK - self.place).min(n - at);
+                let span = done + at..done + at + m;
+                let further = |this: &mut Self, sums: &mut [Complex<T>]| {
+                    if !fetched {
+                        for far in &mut this.far {
+                            let job = far.fetch();
+                            jobs_sum.iter_mut().zip(&job.sums).for_each(|(sum, &s)| *sum += s);
+                            far.recycle(job);
+                        }
+                        fetched = true;
+                    }
+                    sums.iter_mut().zip(&jobs_sum[at..]).for_each(|(sum, &s)| *sum += s);
+                };
+                let first = self.place;
+                let learned = self.block(&tx[span.clone()], &rx[span.clone()], further, &mut p[span]);
+                if learned < m {
+                    for far in &mut self.far {
+                        for _ in 1..under_way {
+                            let job = far.fetch();
+                            far.recycle(job);
+                        }
+                    }
+                    return done + at + learned;
+                }
+                self.untold.extend_from_slice(&self.block[first..first + m]);
+                at += m;
+            }
+            done += n;
+            under_way -= 1;
+        }
+        done
+    }
+}
+
+impl<T: Real, K: Kernel<T>> Adaptive for Sliding<T, K> {
+    fn size(&self) -> usize {
+        if self.direct { self.filter.size() } else { self.streak }
+    }
+
+    fn reset(&mut self) {
+        self.filter.reset();
+        self.window.clear();
+        self.lags.clear();
+        for far in &self.far {
+            far.lags().clear();
+        }
+        self.untold.clear();
+        (self.direct, self.streak, self.place, self.unclean) = (false, 0, 0, 0);
+    }
+
+    fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        if name == "threads" {
+            require(value >= 1.0 && value.fract() == 0.0, name, "a whole number, at least 1", value)?;
+            return self.set_threads(value as usize);
+        }
+        let (before, _) = self.filter.decay_factor();
+        self.filter.set(name, value)?;
+        if self.filter.decay_factor().0 != before {
+            // The past has decayed by the old factor, the lags would apply the new one to all of it.
+            if !self.direct && self.streak > 0 {
+                self.leave(before);
+            }
+            self.streak = 0;
+            self.set_decay();
+        }
+        Ok(())
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        let position = Position {
+            window: self.window.clone(),
+            lags: std::iter::once(self.lags.keep()).chain(self.far.iter().map(|far| self.told(far).keep())).collect(),
+            direct: self.direct,
+            streak: self.streak as u64,
+            place: self.place as u64,
+            block: self.block,
+            unclean: self.unclean as u64,
+        };
+        state::encode(&state::kind::<T>("sliding"), &(self.filter.save()?, position))
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+        let (filter, position): (Vec<u8>, Position<T>) = state::decode(&state::kind::<T>("sliding"), bytes)?;
+        self.window.check(&position.window)?;
+        state::same_shape("threads", position.lags.len(), 1 + self.far.len())?;
+        self.lags.check(&position.lags[0])?;
+        for (far, kept) in self.far.iter().zip(&position.lags[1..]) {
+            far.lags().check(kept)?;
+        }
+        if position.streak > self.budget as u64 || position.place >= BLOCK as u64 {
+            return Err(Error::State("its position is beyond its budget or block".into()));
+        }
+        self.filter.restore(&filter)?;
+        self.set_decay();
+        self.window = position.window;
+        let mut kept = position.lags.into_iter();
+        kept.next().into_iter().for_each(|kept| self.lags.resume(kept));
+        for (far, kept) in self.far.iter().zip(kept) {
+            far.lags().resume(kept);
+        }
+        self.untold.clear();
+        (self.direct, self.block) = (position.direct, position.block);
+        (self.streak, self.place) = (position.streak as usize, position.place as usize);
+        self.unclean = (position.unclean as usize).min(self.filter.taps());
+        Ok(())
+    }
+}
+
+impl<T: Real, K: Kernel<T>> Tracker<T> for Sliding<T, K> {
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
+        assert!(tx.len() == rx.len() && tx.len() == prediction.len(), "slices of one length");
+        if let Some(variance) = variance {
+            variance.fill(T::nan());
+        }
+        let mut i = 0;
+        while i < tx.len() {
+            if !self.direct {
+                let most = tx.len() - i;
+                let most = if self.far.is_empty() { most.min(BLOCK - self.place) } else { most };
+                let clean = if self.frozen || self.unclean > 0 {
+                    0
+                } else {
+                    tx[i..i + most].iter().zip(&rx[i..i + most]).take_while(|&(&u, &y)| finite(u) && finite(y)).count()
+                };
+                let (tx, rx, p) = (&tx[i..i + clean], &rx[i..i + clean], &mut prediction[i..i + clean]);
+                if clean == 0 {
+                    self.leave(self.filter.decay_factor().0);
+                } else if self.far.is_empty() {
+                    i += self.block(tx, rx, |_, _| {}, p);
+                } else {
+                    i += self.spread(tx, rx, p);
+                }
+            } else {
+                prediction[i] = self.step(tx[i], rx[i]);
+                i += 1;
+            }
+        }
+    }
+
+    fn gap(&mut self) {
+        self.unclean = self.filter.taps() - 1;
+    }
+
+    fn freeze(&mut self, frozen: bool) {
+        self.frozen = frozen;
+    }
+}

@@ -1,0 +1,153 @@
+//! AVX2 with FMA, and AVX-512.
+//!
+//! Every intrinsic here is safe where its instructions are enabled, and every method is inlined into a function that has enabled them
+//! (see [`Dispatch`](super::Dispatch)), which is what the `unsafe` of each one vouches for.
+
+use std::arch::x86_64::*;
+
+use super::plain::{EXP2_F32, EXP2_F64, ROUND_F32, ROUND_F64};
+use super::{Exp2, Vector};
+
+macro_rules! vector {
+    (
+        $(#[$doc:meta])* $name:ident: $lanes:literal of $scalar:ident in $register:ty,
+        $load:ident $store:ident $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $fnma:ident $min:ident $max:ident,
+        less |$a:ident, $b:ident, $then:ident, $otherwise:ident| $less:expr,
+        exponent |$p:ident, $whole:ident| $exponent:expr,
+        sum |$v:ident| $sum:expr,
+        $round:ident $coefficients:ident
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name($register);
+
+        impl Vector<$scalar> for $name {
+            const LANES: usize = $lanes;
+            type Exp2 = Exp2<Self, { $coefficients.len() }>;
+
+            #[inline(always)]
+            fn exp2_constants() -> Self::Exp2 {
+                Exp2::new($round, &$coefficients)
+            }
+
+            #[inline(always)]
+            unsafe fn load(from: *const $scalar) -> Self {
+                // SAFETY: the caller vouches for the memory, the level for the instruction; it is the unaligned one.
+                Self(unsafe { $load(from) })
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $scalar) {
+                // SAFETY: as for `load`.
+                unsafe { $store(to, self.0) }
+            }
+            #[inline(always)]
+            fn splat(value: $scalar) -> Self {
+                // SAFETY: the level has the instruction; so for all methods below.
+                Self(unsafe { $splat(value) })
+            }
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                // SAFETY: see `splat`.
+                Self(unsafe { $add(self.0, other.0) })
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                // SAFETY: see `splat`.
+                Self(unsafe { $sub(self.0, other.0) })
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                // SAFETY: see `splat`.
+                Self(unsafe { $mul(self.0, other.0) })
+            }
+            #[inline(always)]
+            fn fma(self, b: Self, c: Self) -> Self {
+                // SAFETY: see `splat`.
+                Self(unsafe { $fma(self.0, b.0, c.0) })
+            }
+            #[inline(always)]
+            fn fnma(self, b: Self, c: Self) -> Self {
+                // SAFETY: see `splat`.
+                Self(unsafe { $fnma(self.0, b.0, c.0) })
+            }
+            #[inline(always)]
+            fn min(self, other: Self) -> Self {
+                // SAFETY: see `splat`. The instruction returns its second operand where one is not a number.
+                Self(unsafe { $min(self.0, other.0) })
+            }
+            #[inline(always)]
+            fn max(self, other: Self) -> Self {
+                // SAFETY: see `min`.
+                Self(unsafe { $max(self.0, other.0) })
+            }
+            #[inline(always)]
+            fn select_less(self, other: Self, then: Self, otherwise: Self) -> Self {
+                let ($a, $b, $then, $otherwise) = (self.0, other.0, then.0, otherwise.0);
+                // SAFETY: see `splat`.
+                Self(unsafe { $less })
+            }
+            #[inline(always)]
+            fn sum(self) -> $scalar {
+                let $v = self.0;
+                // SAFETY: see `splat`.
+                unsafe { $sum }
+            }
+            #[inline(always)]
+            fn exp2(self, constants: &Self::Exp2) -> Self {
+                let whole = self.add(constants.round);
+                let part = self.sub(whole.sub(constants.round));
+                let p = constants.polynomial(part);
+                let ($p, $whole) = (p.0, whole.0);
+                // SAFETY: see `splat`. The integer in the low bits of `whole` is added to the exponent of `p`.
+                Self(unsafe { $exponent })
+            }
+        }
+    };
+}
+
+vector! {
+    /// AVX2, single precision.
+    F32x8: 8 of f32 in __m256,
+    _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_fmadd_ps _mm256_fnmadd_ps _mm256_min_ps _mm256_max_ps,
+    less |a, b, then, otherwise| _mm256_blendv_ps(otherwise, then, _mm256_cmp_ps::<_CMP_LT_OQ>(a, b)),
+    exponent |p, whole| _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32::<23>(_mm256_castps_si256(whole)))),
+    sum |v| {
+        let four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
+        let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+        _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+    },
+    ROUND_F32 EXP2_F32
+}
+
+vector! {
+    /// AVX2, double precision.
+    F64x4: 4 of f64 in __m256d,
+    _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_fmadd_pd _mm256_fnmadd_pd _mm256_min_pd _mm256_max_pd,
+    less |a, b, then, otherwise| _mm256_blendv_pd(otherwise, then, _mm256_cmp_pd::<_CMP_LT_OQ>(a, b)),
+    exponent |p, whole| _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(p), _mm256_slli_epi64::<52>(_mm256_castpd_si256(whole)))),
+    sum |v| {
+        let two = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd::<1>(v));
+        _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
+    },
+    ROUND_F64 EXP2_F64
+}
+
+vector! {
+    /// AVX-512, single precision.
+    F32x16: 16 of f32 in __m512,
+    _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_fmadd_ps _mm512_fnmadd_ps _mm512_min_ps _mm512_max_ps,
+    less |a, b, then, otherwise| _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), otherwise, then),
+    exponent |p, whole| _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32::<23>(_mm512_castps_si512(whole)))),
+    sum |v| _mm512_reduce_add_ps(v),
+    ROUND_F32 EXP2_F32
+}
+
+vector! {
+    /// AVX-512, double precision.
+    F64x8: 8 of f64 in __m512d,
+    _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_fmadd_pd _mm512_fnmadd_pd _mm512_min_pd _mm512_max_pd,
+    less |a, b, then, otherwise| _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b), otherwise, then),
+    exponent |p, whole| _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(p), _mm512_slli_epi64::<52>(_mm512_castpd_si512(whole)))),
+    sum |v| _mm512_reduce_add_pd(v),
+    ROUND_F64 EXP2_F64
+}

@@ -1,0 +1,300 @@
+//! The fast paths against the plain reference: every recipe, both precisions, every level of vector instructions that this machine has.
+
+use kaflow::filter::registry::{self, Value, Values};
+use kaflow::filter::{Adaptive, Evict, Filter, GaussianKernelFilter, Nlms, Tracker, Windowed, fklms, klms, norma, qklms};
+use kaflow::kernel::{Centres, Gaussian, Kernel, Row, plain_row};
+use kaflow::observation::Gain;
+use kaflow::simd::Level;
+use kaflow::{Complex, Real};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// The Gaussian kernel by its formula, one centre after the other: no fast row, and no path by lag.
+struct Plain<T>(Gaussian<T>);
+
+impl<T: Real> Kernel<T> for Plain<T> {
+    fn value(&self, centre: &[Complex<T>], x: &[Complex<T>]) -> Complex<T> {
+        self.0.value(centre, x)
+    }
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+}
+
+/// How far predictions on signals of unit size may differ from the reference: a thousand roundings. The filters are contractions
+/// (`eta < 1`), so that errors of single rows do not add up without end.
+fn bound<T: Real>() -> f64 {
+    1000.0 * T::epsilon().wide()
+}
+
+/// Unit-power complex noise through a saturating channel with memory, and its output.
+fn signals<T: Real>(seed: u64, n: usize) -> (Vec<Complex<T>>, Vec<Complex<T>>) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut draw = || Complex::new(rng.random_range(-1.2..1.2), rng.random_range(-1.2..1.2));
+    let tx: Vec<Complex<f64>> = (0..n).map(|_| draw()).collect();
+    let sat = |z: Complex<f64>| z / (1.0 + z.norm_sqr()).sqrt();
+    let rx = (0..n).map(|i| sat(tx[i]) + sat(tx[i.saturating_sub(1)]) * Complex::new(0.2, -0.5) + draw() * 0.05);
+    let narrow = |z: Complex<f64>| Complex::new(T::of(z.re), T::of(z.im));
+    (tx.iter().map(|&z| narrow(z)).collect(), rx.map(narrow).collect())
+}
+
+fn worst<T: Real>(a: &[Complex<T>], b: &[Complex<T>]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| if a == b { 0.0 } else { (a - b).norm().wide() }).fold(0.0, |w, d| if d <= w { w } else { d })
+}
+
+fn run<T: Real>(tracker: &mut dyn Tracker<T>, tx: &[Complex<T>], rx: &[Complex<T>]) -> Vec<Complex<T>> {
+    let mut p = vec![Complex::new(T::zero(), T::zero()); tx.len()];
+    tracker.track(tx, rx, &mut p, None);
+    p
+}
+
+/// One member of the family with some kernel.
+fn recipe<T: Real, K: Kernel<T>>(name: &str, kernel: K, budget: Option<usize>, taps: usize) -> GaussianKernelFilter<T, K> {
+    let evict = Evict { budget, floor: None };
+    match name {
+        "klms" => klms(kernel, Gain::Eta(0.4), evict, taps),
+        "fklms" => fklms(kernel, Gain::DiffusionRatio(0.6), 0.97, evict, taps),
+        "norma" => norma(kernel, Gain::Eta(0.3), 0.05, evict, taps),
+        _ => qklms(kernel, Gain::Eta(0.4), 0.3, evict, taps),
+    }
+    .unwrap()
+}
+
+fn every_level(test: impl Fn(Level)) {
+    for &level in Level::available() {
+        level.force(|| test(level)).unwrap();
+    }
+}
+
+fn agrees<T: Real>(name: &str, taps: usize, budget: usize, level: Level, disturbed: bool) {
+    // Wide enough for windows of many taps to have neighbours.
+    let sigma = 0.8 * (taps as f64).sqrt();
+    let n = (2 * budget + 300).min(700 + budget);
+    let (mut tx, mut rx) = signals::<T>((taps * 7919 + budget) as u64, n);
+    if disturbed {
+        for i in 0..4 {
+            tx[i * n / 4 + 31].re = T::nan();
+            rx[i * n / 4 + 60] = Complex::new(T::infinity(), T::zero());
+            // Wild but finite.
+            tx[i * n / 4 + 71] = Complex::new(T::of(1e12), T::of(-3e11));
+        }
+    }
+    let kernel = Gaussian::new(sigma).unwrap();
+    let mut fast = recipe(name, kernel, Some(budget), taps).into_tracker().unwrap();
+    let mut plain = Windowed::new(recipe(name, Plain(kernel), Some(budget), taps), taps).unwrap();
+    let (p, q) = (run(&mut *fast, &tx, &rx), run(&mut plain, &tx, &rx));
+    let error = worst(&p, &q);
+    assert!(error <= bound::<T>(), "{name}, {taps} taps, budget {budget}, {level}, f{}: {error:e}", 8 * size_of::<T>());
+    assert_eq!(fast.size(), plain.size(), "{name}, {taps} taps, budget {budget}");
+}
+
+#[test]
+fn every_recipe_agrees_with_the_plain_reference_at_every_level() {
+    let taps = [1, 2, 3, 4, 5, 8, 11, 16, 33, 64];
+    let budgets = [1, 2, 7, 8, 9, 15, 16, 17, 40, 100, 333, 500];
+    every_level(|level| {
+        for (i, name) in ["klms", "fklms", "norma", "qklms"].into_iter().enumerate() {
+            for (j, &taps) in taps.iter().enumerate() {
+                for (k, &budget) in budgets.iter().enumerate() {
+                    // A third of all combinations, each tap and budget with each recipe.
+                    if (i + j + k) % 3 == 0 && taps * budget <= 8000 {
+                        agrees::<f32>(name, taps, budget, level, k % 2 == 0);
+                        agrees::<f64>(name, taps, budget, level, k % 2 == 1);
+                    }
+                }
+            }
+        }
+        for name in ["klms", "fklms", "norma"] {
+            agrees::<f32>(name, 3, 2000, level, false);
+            agrees::<f64>(name, 64, 2000, level, false);
+        }
+    });
+}
+
+#[test]
+fn rows_over_arbitrary_vectors_agree_with_the_formula() {
+    fn check<T: Real>(level: Level) {
+        for taps in [1, 4, 7, 64] {
+            for len in [0, 1, 3, 8, 15, 16, 17, 31, 33, 100, 500] {
+                let (x, _) = signals::<T>((taps + len) as u64, taps * (len + 1));
+                let mut centres = Centres::new(taps);
+                centres.reserve(len + 3);
+                for c in x[taps..].chunks(taps) {
+                    centres.push(c);
+                }
+                let kernel = Gaussian::<T>::new(0.5 * (taps as f64).sqrt()).unwrap();
+                let (mut fast, mut plain) = (Row::default(), Row::default());
+                kernel.row(&centres, &x[..taps], &mut fast);
+                plain_row(&kernel, &centres, &x[..taps], &mut plain);
+                for i in 0..len {
+                    let error = (fast.re[i] - plain.re[i]).abs().wide();
+                    assert!(error <= 30.0 * T::epsilon().wide(), "{level}, {taps} taps, centre {i} of {len}: {error:e}");
+                }
+            }
+        }
+    }
+    every_level(|level| {
+        check::<f32>(level);
+        check::<f64>(level);
+    });
+}
+
+#[test]
+fn far_and_equal_vectors_have_kernel_zero_and_one() {
+    every_level(|level| {
+        let kernel = Gaussian::<f32>::new(1e-3).unwrap();
+        let mut centres = Centres::new(1);
+        for i in 0..40 {
+            centres.push(&[Complex::new(i as f32 * 1e10, 1.0)]);
+        }
+        let mut row = Row::default();
+        kernel.row(&centres, &[Complex::new(3e10, 1.0)], &mut row);
+        for (i, &k) in row.re.iter().enumerate() {
+            assert!(if i == 3 { k == 1.0 } else { k < 1e-29 }, "{level}: {i} has {k}");
+        }
+    });
+}
+
+#[test]
+fn streams_may_be_cut_anywhere() {
+    fn check<T: Real>(level: Level, make: &dyn Fn() -> Box<dyn Tracker<T>>) {
+        let (mut tx, rx) = signals::<T>(3, 900);
+        tx[400].im = T::nan();
+        let whole = run(&mut *make(), &tx, &rx);
+        for seed in 0..4 {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let (mut tracker, mut i, mut p) = (make(), 0, Vec::new());
+            while i < tx.len() {
+                let n = rng.random_range(1..=[1, 5, 30, 300][seed as usize]).min(tx.len() - i);
+                p.extend(run(&mut *tracker, &tx[i..i + n], &rx[i..i + n]));
+                i += n;
+            }
+            assert!(p == whole, "{level}, seed {seed}");
+        }
+    }
+    every_level(|level| {
+        for (taps, budget) in [(1, 1), (4, 50), (3, 130)] {
+            check::<f32>(level, &|| recipe("fklms", Gaussian::new(1.5).unwrap(), Some(budget), taps).into_tracker().unwrap());
+            check::<f64>(level, &|| recipe("norma", Gaussian::new(1.5).unwrap(), Some(budget), taps).into_tracker().unwrap());
+            check::<f32>(level, &|| Box::new(Nlms::new(taps, 0.4, 1e-6).unwrap().into_tracker()));
+        }
+    });
+}
+
+/// What happens to a tracker while it runs.
+type Event<T> = fn(&mut dyn Tracker<T>);
+
+#[test]
+fn events_mean_the_same_to_the_fast_path() {
+    let events: [(&str, Event<f64>); 7] = [
+        ("freeze", |t| t.freeze(true)),
+        ("thaw", |t| t.freeze(false)),
+        ("gap", |t| t.gap()),
+        ("eta", |t| t.set("eta", 0.2).unwrap()),
+        ("lambda", |t| t.set("lambda", 0.5).unwrap()),
+        ("refused", |t| assert!(t.set("lambda", 1.5).is_err() && t.set("mu", 1.0).is_err())),
+        ("reset", |t| t.reset()),
+    ];
+    every_level(|level| {
+        let (tx, rx) = signals::<f64>(9, 4000);
+        for (taps, budget) in [(1, 5), (4, 60), (9, 33)] {
+            let kernel = Gaussian::new(0.8 * (taps as f64).sqrt()).unwrap();
+            let mut rng = ChaCha8Rng::seed_from_u64(taps as u64);
+            let mut fast = recipe("fklms", kernel, Some(budget), taps).into_tracker().unwrap();
+            let mut plain = Windowed::new(recipe("fklms", Plain(kernel), Some(budget), taps), taps).unwrap();
+            let mut at = 0;
+            while at < tx.len() {
+                let n = rng.random_range(1..150).min(tx.len() - at);
+                let span = at..at + n;
+                let error = worst(&run(&mut *fast, &tx[span.clone()], &rx[span.clone()]), &run(&mut plain, &tx[span.clone()], &rx[span]));
+                let (name, event) = events[rng.random_range(0..events.len())];
+                assert!(error <= bound::<f64>() && fast.size() == plain.size(), "{level}, {taps} taps, at {at} before {name}: {error:e}");
+                event(&mut *fast);
+                event(&mut plain);
+                at += n;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_restored_tracker_goes_on_bit_for_bit() {
+    every_level(|level| {
+        let (mut tx, rx) = signals::<f32>(5, 1200);
+        tx[500].re = f32::NAN;
+        for cut in [0, 3, 40, 77, 333, 505, 640, 1100] {
+            let build: [fn() -> Box<dyn Tracker<f32>>; 2] = [
+                || recipe("fklms", Gaussian::new(1.4).unwrap(), Some(60), 3).into_tracker().unwrap(),
+                || Box::new(Nlms::new(5, 0.4, 1e-6).unwrap().into_tracker()),
+            ];
+            for build in build {
+                let mut first = build();
+                run(&mut *first, &tx[..cut], &rx[..cut]);
+                let saved = first.save().unwrap();
+                let mut second = build();
+                run(&mut *second, &rx[..50], &tx[..50]);
+                second.restore(&saved).unwrap();
+                assert!(run(&mut *first, &tx[cut..], &rx[cut..]) == run(&mut *second, &tx[cut..], &rx[cut..]), "{level}, cut at {cut}");
+                assert_eq!(second.size(), first.size());
+            }
+        }
+        let tracker = recipe("fklms", Gaussian::<f32>::new(1.4).unwrap(), Some(60), 3).into_tracker().unwrap();
+        let mut other = recipe("fklms", Gaussian::<f32>::new(1.4).unwrap(), Some(61), 3).into_tracker().unwrap();
+        assert!(other.restore(&tracker.save().unwrap()).is_err(), "another budget");
+    });
+}
+
+#[test]
+fn nlms_in_planes_is_nlms() {
+    fn check<T: Real>(level: Level) {
+        for taps in (1..=20).chain([31, 32, 33, 64]) {
+            let (mut tx, mut rx) = signals::<T>(taps as u64, 1500);
+            tx[200].re = T::infinity();
+            rx[300].im = T::nan();
+            let mut fast = Nlms::<T>::new(taps, 0.5, 1e-3).unwrap().into_tracker();
+            let mut plain = Windowed::new(Nlms::<T>::new(taps, 0.5, 1e-3).unwrap(), taps).unwrap();
+            for (i, (tx, rx)) in tx.chunks(400).zip(rx.chunks(400)).enumerate() {
+                let error = worst(&run(&mut fast, tx, rx), &run(&mut plain, tx, rx));
+                assert!(error <= bound::<T>(), "{level}, {taps} taps, chunk {i}: {error:e}");
+                for tracker in [&mut fast as &mut dyn Tracker<T>, &mut plain] {
+                    tracker.gap();
+                    tracker.freeze(i == 1);
+                }
+            }
+        }
+    }
+    every_level(|level| {
+        check::<f32>(level);
+        check::<f64>(level);
+    });
+}
+
+#[test]
+fn the_registry_gives_streams_the_same_filter() {
+    let (tx, rx) = signals::<f64>(1, 600);
+    for recipe in registry::RECIPES.iter().filter(|r| r.task == registry::Task::Regression) {
+        let mut given = Values::new();
+        if recipe.parameters.iter().any(|(name, _)| *name == "budget") {
+            given.insert("budget".into(), Value::Number(40.0));
+        }
+        let settings = recipe.settle(&given, 2.0).unwrap();
+        let mut fast = registry::tracker::<f64>(&settings, 4).unwrap();
+        let mut plain = Windowed::new(registry::filter::<f64>(&settings, 4).unwrap(), 4).unwrap();
+        let error = worst(&run(&mut *fast, &tx, &rx), &run(&mut plain, &tx, &rx));
+        assert!(error <= bound::<f64>(), "{}: {error:e}", recipe.name);
+    }
+}
+
+#[test]
+fn an_unavailable_level_is_refused_and_a_forced_one_ends_with_its_scope() {
+    let best = Level::current();
+    let missing = [Level::Plain, Level::Neon, Level::Avx2, Level::Avx512].into_iter().find(|l| !Level::available().contains(l));
+    if let Some(missing) = missing {
+        assert!(missing.force(|| ()).unwrap_err().to_string().contains("plain"));
+    }
+    Level::Plain.force(|| assert_eq!(Level::current(), Level::Plain)).unwrap();
+    assert_eq!(Level::current(), best);
+    // A vector filter takes the level along.
+    let mut filter = Level::Plain.force(|| recipe("klms", Gaussian::<f32>::new(1.0).unwrap(), Some(9), 1)).unwrap();
+    assert_eq!(Filter::adapt(&mut filter, &[Complex::new(1.0, 0.0)], Complex::new(2.0, 0.0)), Complex::new(0.0, 0.0));
+}
