@@ -15,7 +15,7 @@ use num_complex::Complex32;
 use super::{
     Args as TrackArgs, check_outputs,
     filters::{self, Choice},
-    graph::{Outcome, Result1},
+    graph::{Outcome, Tracked},
     input::Survey,
     report,
 };
@@ -191,7 +191,7 @@ impl Session<'_> {
         let mut filters = Vec::new();
         for ((name, track), settings) in finished.tracks()?.into_iter().zip(settings) {
             let series = track.series();
-            filters.push(Result1 {
+            filters.push(Tracked {
                 name,
                 settings,
                 total: series.total(),
