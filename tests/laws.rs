@@ -513,3 +513,23 @@ fn a_smaller_budget_keeps_the_youngest_centres_and_goes_on_in_their_order() {
         assert!(filter.set("budget", 8.0).is_err() && filter.set("budget", 0.0).is_err() && filter.set("budget", 2.5).is_err());
     }
 }
+
+#[test]
+fn a_smaller_budget_on_a_stream_is_kept_to_and_learning_goes_on() {
+    let (tx, rx) = channel(3, 900);
+    let mut filter = tracker::<f64>("fklms", &[("budget", 20.0)]);
+    let error = |p: &[Complex<f64>], y: &[Complex<f64>]| p.iter().zip(y).map(|(p, y)| (y - p).norm_sqr()).sum::<f64>();
+    let mut p = vec![Complex::new(0.0, 0.0); 300];
+    filter.track(&tx[..300], &rx[..300], &mut p, None);
+    filter.set("budget", 7.0).unwrap();
+    assert!(filter.set("budget", 8.0).is_err());
+    filter.track(&tx[300..600], &rx[300..600], &mut p, None);
+    assert_eq!(filter.size(), 7);
+    filter.track(&tx[600..], &rx[600..], &mut p, None);
+    let mut small = tracker::<f64>("fklms", &[("budget", 7.0)]);
+    let mut q = p.clone();
+    small.track(&tx[600..], &rx[600..], &mut q, None);
+    // What was learned long ago is forgotten: in the end it is a filter with that budget.
+    let (p, q) = (error(&p[100..], &rx[700..]), error(&q[100..], &rx[700..]));
+    assert!((p - q).abs() < 0.05 * q, "{p} and {q}");
+}

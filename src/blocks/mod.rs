@@ -77,7 +77,7 @@ pub use ofdm_tx::OfdmTx;
 pub use repeat::Repeat;
 pub use series::{Row, Series};
 #[cfg(feature = "soapy")]
-pub use soapy::{End, Health, Radio, RadioConfig, open as open_device};
+pub use soapy::{End, Health, Radio, RadioConfig, check_device, open_device};
 #[cfg(feature = "soapy")]
 pub use soapy_sink::SoapySink;
 #[cfg(feature = "soapy")]

@@ -175,18 +175,22 @@ fn refused(device: &str, what: &str, error: &soapysdr::Error) -> Error {
     Error::Data(format!("{device}: {what}: {}", error.message))
 }
 
-/// Opens a device by arguments that name their driver.
-pub fn open(arguments: &str) -> Result<Device> {
-    let parsed = Args::from(arguments);
-    match parsed.get("driver") {
+/// Refuses arguments that do not name a radio's driver: an empty search has taken a sound card for a radio.
+pub fn check_device(arguments: &str) -> Result<()> {
+    match Args::from(arguments).get("driver") {
         None | Some("") => {
             let expected = "given with an explicit driver=..., as `kaflow devices` lists them";
-            return Err(Error::parameter("device", expected, format!("'{arguments}'")));
+            Err(Error::parameter("device", expected, format!("'{arguments}'")))
         }
-        Some("audio") => return Err(Error::parameter("device", "a radio: a sound card cannot receive or transmit here", arguments)),
-        Some(_) => {}
+        Some("audio") => Err(Error::parameter("device", "a radio: a sound card cannot receive or transmit here", arguments)),
+        Some(_) => Ok(()),
     }
-    Device::new(parsed).map_err(|e| refused(arguments, "cannot be opened", &e))
+}
+
+/// Opens a device by arguments that name their driver.
+pub fn open_device(arguments: &str) -> Result<Device> {
+    check_device(arguments)?;
+    Device::new(arguments).map_err(|e| refused(arguments, "cannot be opened", &e))
 }
 
 impl Radio {
@@ -195,7 +199,7 @@ impl Radio {
         if config.queue == 0 {
             return Err(Error::parameter("queue", "at least 1 packet", config.queue));
         }
-        let end = |end: &Option<End>| end.as_ref().map(|end| open(&end.device)).transpose();
+        let end = |end: &Option<End>| end.as_ref().map(|end| open_device(&end.device)).transpose();
         let (rx_device, tx_device) = (end(&config.rx)?, end(&config.tx)?);
         let mut rate = config.rate;
         for (device, end, direction) in [(&rx_device, &config.rx, Direction::Rx), (&tx_device, &config.tx, Direction::Tx)] {

@@ -212,8 +212,7 @@ impl Driver {
     fn finish(&mut self) {
         let silence = vec![[Complex32::new(0.0, 0.0)]; self.channels];
         let slices: Vec<&[Complex32]> = silence.iter().map(|s| s.as_slice()).collect();
-        let _ = self.stream.write(&slices, None, true, PATIENCE_US);
-        let Some(began) = self.began_ns else { return };
+        let (Ok(_), Some(began)) = (self.stream.write(&slices, None, true, PATIENCE_US), self.began_ns) else { return };
         let sent = self.shared.health.sent.load(Ordering::Relaxed);
         let end = began + (sent as f64 * 1e9 / self.shared.rate) as i64;
         // Bounded, should the clock stand still.

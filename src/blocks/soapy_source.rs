@@ -275,6 +275,8 @@ impl Driver {
                         if errors >= DEAD_AFTER {
                             let problem = format!("the receiver has disappeared: {} ({:?})", error.message, error.code);
                             let _ = self.queue.send_timeout(Err(Error::Data(problem)), Duration::from_secs(1));
+                            // Nothing that is transmitted from now on is of use.
+                            self.shared.stop.store(true, Ordering::Relaxed);
                             break;
                         }
                         std::thread::sleep(Duration::from_millis(1));

@@ -83,7 +83,7 @@ impl Air {
                     position: 0,
                     listening: false,
                     transmission: Transmission::Off,
-                    frequencies: [0.0; CHANNELS],
+                    frequencies: [super::FREQUENCY; CHANNELS],
                     bursts: VecDeque::new(),
                     queued: 0,
                     events: VecDeque::new(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::air::{Air, Event, Sent};
 use super::format::{Format, Sample};
 use super::receiver::Receiver;
-use super::{CHANNELS, Direction, Faults, Settings};
+use super::{CHANNELS, Direction, FREQUENCY, Faults, Settings};
 use crate::channel::{Amplifier, Stage};
 use crate::filter::require;
 use crate::{Error, Result};
@@ -89,17 +89,15 @@ impl Radio {
     pub(super) fn open(arguments: &str) -> Result<Self> {
         let settings = Settings::parse(arguments)?;
         let air = Air::open(settings.air.as_deref(), settings.real_time);
-        let start = |_| Tuning { frequency: 100e6, bandwidth: 56e6, gains: [15.0; 2] };
-        let radio = Self {
+        let start = |_| Tuning { frequency: FREQUENCY, bandwidth: 56e6, gains: [15.0; 2] };
+        Ok(Self {
             air,
             settings: Mutex::new(settings),
             tuning: Mutex::new([0, 1].map(|_| std::array::from_fn(start))),
             rx: Mutex::default(),
             tx: Mutex::default(),
             gone: AtomicBool::new(false),
-        };
-        (0..CHANNELS).for_each(|channel| radio.air.tune(channel, 100e6));
-        Ok(radio)
+        })
     }
 
     /// Least, largest and step of a number or a gain element.

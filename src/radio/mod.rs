@@ -51,6 +51,9 @@ pub const DRIVER: &str = "kaflow-testbed";
 /// Transmit channels, and receive channels.
 pub const CHANNELS: usize = 4;
 
+/// Where a radio is tuned to until somebody tunes it, in Hz.
+const FREQUENCY: f64 = 100e6;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     Tx = 0,

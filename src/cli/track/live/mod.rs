@@ -15,7 +15,7 @@ use num_complex::Complex32;
 use super::{
     Args as TrackArgs, check_outputs,
     filters::{self, Choice},
-    graph::{Outcome, Result1},
+    graph::{Outcome, Tracked},
     input::Survey,
     report,
 };
@@ -149,7 +149,7 @@ impl Session<'_> {
             keep: LOOK,
         };
         let graph = live::build(parts, record.as_ref())?;
-        let mut keep_up = KeepUp::new(self.args.adaptive_budget, config.queue, budgets);
+        let mut keep_up = KeepUp::new(self.args.adaptive_budget, budgets);
         let began = Instant::now();
         let mut last = (Instant::now(), 0);
         let finished = graph.run(self.stop, Duration::from_secs(1), |view| {
@@ -191,7 +191,7 @@ impl Session<'_> {
         let mut filters = Vec::new();
         for ((name, track), settings) in finished.tracks()?.into_iter().zip(settings) {
             let series = track.series();
-            filters.push(Result1 {
+            filters.push(Tracked {
                 name,
                 settings,
                 total: series.total(),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::super::Args as TrackArgs;
-use crate::blocks::{End, RadioConfig};
+use crate::blocks::{End, RadioConfig, check_device};
 use crate::cli::parameters::Parameters;
 use crate::{Error, Result, iq, ofdm};
 
@@ -161,6 +161,7 @@ impl Args {
             None => return Err(missing("tx-device")),
         };
         let end = |device: &String, channel: usize, antenna: &Option<String>, gains: &[String], name: &str| -> Result<End> {
+            check_device(device)?;
             let (gain, gains) = split_gains(name, gains)?;
             Ok(End {
                 channels: vec![channel],
