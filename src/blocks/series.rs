@@ -141,12 +141,12 @@ impl Series {
     }
 
     /// Samples seen.
+    #[allow(clippy::misnamed_getters)] // the end of all rows counts, not the field of one
     pub fn samples(&self) -> u64 {
         self.total().end
     }
 
     /// The last complete row; before there is one, what there is.
-    #[allow(clippy::misnamed_getters)] // `now` stands in only before there is a `last`
     pub fn last(&self) -> &Row {
         if self.last.end > 0 { &self.last } else { &self.now }
     }
