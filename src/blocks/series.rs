@@ -142,7 +142,8 @@ impl Series {
 
     /// Samples seen.
     pub fn samples(&self) -> u64 {
-        self.total().end
+        let Row { end, .. } = self.now;
+        end
     }
 
     /// The last complete row; before there is one, what there is.
