@@ -4,8 +4,11 @@
 //! - [`replay`]: two recordings, aligned, tracked, the error written to a file.
 //! - [`equalize`]: a kernel equaliser in front of an OFDM receiver.
 //! - [`mimo`]: four transmit and four receive antennas.
+//! - `live` (feature `soapy`): a frame through radios, tracked while it runs.
 
 pub mod equalize;
+#[cfg(feature = "soapy")]
+pub mod live;
 pub mod loopback;
 pub mod mimo;
 pub mod replay;

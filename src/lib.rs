@@ -23,6 +23,8 @@ pub mod iq;
 pub mod cli;
 #[cfg(feature = "cli")]
 pub mod plot;
+#[cfg(feature = "soapy")]
+pub mod radio;
 
 pub use error::{Error, Result, nearest};
 pub use num_complex::{Complex, Complex32, Complex64};

@@ -486,3 +486,50 @@ fn parameters_change_while_running_or_not_at_all() {
     filter.set("lambda", 0.5).unwrap();
     assert_ne!(filter.save().unwrap(), before);
 }
+
+#[test]
+fn a_smaller_budget_keeps_the_youngest_centres_and_goes_on_in_their_order() {
+    use kaflow::Complex64;
+    let evict = Evict { budget: Some(20), ..Evict::default() };
+    for samples in [5, 20, 37, 60] {
+        let mut filter = fklms(Gaussian::new(1.0).unwrap(), Gain::Eta(0.5), 0.99, evict, 1).unwrap();
+        let feed = |filter: &mut GaussianKernelFilter<f64, Gaussian<f64>>, from: u64, to: u64| {
+            (from..to).for_each(|n| {
+                Filter::adapt(filter, &[Complex64::new(n as f64, 0.0)], Complex64::new(1.0, n as f64));
+            });
+        };
+        feed(&mut filter, 0, samples);
+        let mut youngest: Vec<_> = filter.dictionary().collect();
+        youngest.sort_by_key(|(.., born)| std::cmp::Reverse(*born));
+        youngest.truncate(7);
+        filter.set("budget", 7.0).unwrap();
+        let mut kept: Vec<_> = filter.dictionary().collect();
+        kept.sort_by_key(|(.., born)| std::cmp::Reverse(*born));
+        assert_eq!(kept, youngest);
+        feed(&mut filter, samples, samples + 10);
+        let mut born: Vec<u64> = filter.dictionary().map(|(.., born)| born).collect();
+        born.sort_unstable();
+        assert_eq!(born, (samples + 3..samples + 10).collect::<Vec<_>>());
+        assert!(filter.set("budget", 8.0).is_err() && filter.set("budget", 0.0).is_err() && filter.set("budget", 2.5).is_err());
+    }
+}
+
+#[test]
+fn a_smaller_budget_on_a_stream_is_kept_to_and_learning_goes_on() {
+    let (tx, rx) = channel(3, 900);
+    let mut filter = tracker::<f64>("fklms", &[("budget", 20.0)]);
+    let error = |p: &[Complex<f64>], y: &[Complex<f64>]| p.iter().zip(y).map(|(p, y)| (y - p).norm_sqr()).sum::<f64>();
+    let mut p = vec![Complex::new(0.0, 0.0); 300];
+    filter.track(&tx[..300], &rx[..300], &mut p, None);
+    filter.set("budget", 7.0).unwrap();
+    assert!(filter.set("budget", 8.0).is_err());
+    filter.track(&tx[300..600], &rx[300..600], &mut p, None);
+    assert_eq!(filter.size(), 7);
+    filter.track(&tx[600..], &rx[600..], &mut p, None);
+    let mut small = tracker::<f64>("fklms", &[("budget", 7.0)]);
+    let mut q = p.clone();
+    small.track(&tx[600..], &rx[600..], &mut q, None);
+    // What was learned long ago is forgotten: in the end it is a filter with that budget.
+    let (p, q) = (error(&p[100..], &rx[700..]), error(&q[100..], &rx[700..]));
+    assert!((p - q).abs() < 0.05 * q, "{p} and {q}");
+}

@@ -31,6 +31,7 @@ mod detect;
 mod fading;
 mod fading_mimo;
 mod fault;
+mod follow;
 mod impair;
 mod iq_sink;
 mod iq_source;
@@ -39,7 +40,15 @@ mod message;
 mod meter;
 mod ofdm_rx;
 mod ofdm_tx;
+#[cfg(feature = "soapy")]
+mod repeat;
 mod series;
+#[cfg(feature = "soapy")]
+mod soapy;
+#[cfg(feature = "soapy")]
+mod soapy_sink;
+#[cfg(feature = "soapy")]
+mod soapy_source;
 mod staged;
 pub(crate) mod state;
 mod tags;
@@ -56,6 +65,7 @@ pub use detect::{Classifier, Detect, Soft};
 pub use fading::Fading;
 pub use fading_mimo::FadingMimo;
 pub use fault::Fault;
+pub use follow::{Follow, Watcher};
 pub use impair::Impair;
 pub use iq_sink::IqSink;
 pub use iq_source::IqSource;
@@ -63,7 +73,15 @@ pub use latency::Latency;
 pub use meter::Meter;
 pub use ofdm_rx::OfdmRx;
 pub use ofdm_tx::OfdmTx;
+#[cfg(feature = "soapy")]
+pub use repeat::Repeat;
 pub use series::{Row, Series};
+#[cfg(feature = "soapy")]
+pub use soapy::{End, Health, Radio, RadioConfig, check_device, open_device};
+#[cfg(feature = "soapy")]
+pub use soapy_sink::SoapySink;
+#[cfg(feature = "soapy")]
+pub use soapy_source::{SoapySource, TIME};
 pub use staged::Staged;
 pub use tags::{GAP, gap, gap_length};
 pub use track::{Probe, Report, Snapshot, Track};

@@ -1,9 +1,13 @@
 //! The `kaflow` command: one file for each subcommand, each with its clap arguments and a `run`.
 
 mod bench;
+#[cfg(feature = "soapy")]
+mod devices;
 mod fit;
 mod inspect;
 mod interrupt;
+#[cfg(not(feature = "soapy"))]
+mod no_soapy;
 mod output;
 mod parallel;
 mod parameters;
@@ -13,6 +17,13 @@ mod simulate;
 mod table;
 mod track;
 mod tune;
+
+#[cfg(not(feature = "soapy"))]
+use no_soapy as devices;
+#[cfg(not(feature = "soapy"))]
+use no_soapy as live;
+#[cfg(feature = "soapy")]
+use track::live;
 
 use std::process::ExitCode;
 
@@ -35,6 +46,8 @@ enum Command {
     Reproduce(reproduce::Args),
     Simulate(Box<simulate::Args>),
     Tune(Box<tune::Args>),
+    Live(Box<live::Args>),
+    Devices(devices::Args),
 }
 
 /// Parses the command line and runs it: 0 when it worked, 2 when the input is at fault.
@@ -48,6 +61,8 @@ pub fn main() -> ExitCode {
         Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(*args),
         Command::Tune(args) => tune::run(*args),
+        Command::Live(args) => live::run(*args),
+        Command::Devices(args) => devices::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -267,6 +267,38 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> KernelFilter<T, K, O> {
         }
     }
 
+    /// Keeps the youngest `budget` centres, from now on.
+    fn shrink(&mut self, budget: usize) {
+        self.evict.budget = Some(budget);
+        let memory = &mut self.memory;
+        if memory.centres.len() <= budget {
+            return;
+        }
+        let oldest_kept = memory.admitted - budget as u64;
+        let mut kept: Vec<usize> = (0..memory.centres.len()).collect();
+        kept.sort_by_key(|&i| std::cmp::Reverse(memory.born[i]));
+        kept.truncate(budget);
+        // Where places are taken in turn, the next one must be that of the oldest.
+        let turn = if self.evict.floor.is_none() && kept.iter().all(|&i| memory.born[i] >= oldest_kept) { budget as u64 } else { u64::MAX };
+        kept.sort_by_key(|&i| memory.born[i] % turn);
+        let entries: Vec<_> = kept
+            .iter()
+            .map(|&i| {
+                let mut centre = Vec::new();
+                memory.centres.copy_to(i, &mut centre);
+                (centre, memory.born[i], memory.coefficients.iter().map(|plane| plane[i]).collect::<Vec<_>>())
+            })
+            .collect();
+        memory.centres.clear();
+        memory.born.clear();
+        memory.coefficients.iter_mut().for_each(Vec::clear);
+        for (centre, born, coefficients) in entries {
+            memory.centres.push(&centre);
+            memory.born.push(born);
+            memory.coefficients.iter_mut().zip(coefficients).for_each(|(plane, a)| plane.push(a));
+        }
+    }
+
     /// The centres with their effective coefficients (one number for each real number of a latent value) and when they were admitted.
     pub fn dictionary(&self) -> impl Iterator<Item = (Vec<Complex<T>>, Vec<T>, u64)> + '_ {
         let memory = &self.memory;
@@ -339,6 +371,17 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> Adaptive for KernelFilter<T, K, O
                 self.check_ridge(changed, &self.observation)?;
                 self.dynamics = changed;
             }
+            // Never up: room is taken once, and never again per sample.
+            ("budget", ..) => {
+                let most = self.evict.budget.unwrap_or(usize::MAX >> 12);
+                require(
+                    value.fract() == 0.0 && value >= 1.0 && value <= most as f64,
+                    name,
+                    "a whole number from 1 to what it is now",
+                    value,
+                )?;
+                self.shrink(value as usize);
+            }
             ("epsilon", _, Admit::Quantise { radius }) => {
                 require(value >= 0.0 && value.is_finite(), name, "at least 0", value)?;
                 *radius = value;
@@ -346,6 +389,7 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> Adaptive for KernelFilter<T, K, O
             (_, dynamics, admit) if !O::PARAMETERS.contains(&name) => {
                 let mut known: Vec<String> = O::PARAMETERS.iter().map(|&p| p.into()).collect();
                 known.push(if matches!(dynamics, Dynamics::Ridge(_)) { "ridge" } else { "lambda" }.into());
+                known.push("budget".into());
                 known.extend(matches!(admit, Admit::Quantise { .. }).then(|| "epsilon".into()));
                 return Err(Error::NotApplicable { filter: format!("this {} kernel filter", O::NAME), name: name.into(), known });
             }

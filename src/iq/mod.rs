@@ -19,6 +19,7 @@
 pub mod align;
 mod archive;
 mod datatype;
+mod follow;
 mod format;
 mod pair;
 mod recording;
@@ -29,6 +30,7 @@ mod wav;
 mod writer;
 
 pub use datatype::Datatype;
+pub use follow::{Followed, Follower, Lock};
 pub use format::{Format, Raw};
 pub use pair::Pair;
 pub use recording::{NotFinite, Recording};

@@ -4,6 +4,8 @@ mod checkpoint;
 mod filters;
 mod graph;
 mod input;
+#[cfg(feature = "soapy")]
+pub(super) mod live;
 mod pictures;
 mod report;
 mod streams;

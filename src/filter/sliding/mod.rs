@@ -160,6 +160,21 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
         }
     }
 
+    /// Goes on with fewer lags, by direct rows until they have been filled; the samples before are not theirs, so that it begins as after a gap.
+    fn shrink(&mut self, budget: usize, decay: T) {
+        if !self.direct && self.streak > 0 {
+            self.leave(decay);
+        }
+        let (taps, gamma) = (self.filter.taps(), self.filter.kernel().gaussian().unwrap_or(T::one()));
+        self.budget = budget;
+        self.lags = Lags::new(taps, 1, budget, budget, gamma);
+        self.far.clear();
+        self.untold.clear();
+        self.streak = 0;
+        self.unclean = self.unclean.max(taps - 1);
+        self.set_decay();
+    }
+
     /// From lags to direct rows: hands the dictionary to the filter.
     fn leave(&mut self, decay: T) {
         self.commit();
@@ -338,6 +353,10 @@ impl<T: Real, K: Kernel<T>> Adaptive for Sliding<T, K> {
         }
         let (before, _) = self.filter.decay_factor();
         self.filter.set(name, value)?;
+        if name == "budget" {
+            self.shrink(value as usize, before);
+            return Ok(());
+        }
         if self.filter.decay_factor().0 != before {
             // The past has decayed by the old factor, the lags would apply the new one to all of it.
             if !self.direct && self.streak > 0 {

@@ -1,0 +1,85 @@
+//! A vector without an end.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use futuresdr::runtime::dev::prelude::*;
+
+/// Puts out the same samples over and over.
+///
+/// # Stream Inputs
+///
+/// No stream inputs.
+///
+/// # Stream Outputs
+///
+/// `output`, until `stop` is true.
+///
+/// # Message Inputs
+///
+/// No message inputs.
+///
+/// # Message Outputs
+///
+/// No message outputs.
+///
+/// # Usage
+/// ```
+/// use futuresdr::{blocks::{Head, NullSink}, prelude::*};
+/// use kaflow::blocks::Repeat;
+///
+/// # fn main() -> Result<()> {
+/// let repeat = Repeat::new(vec![Complex32::new(1.0, 0.0); 100], Default::default());
+/// let (head, sink) = (Head::<Complex32>::new(12_345), NullSink::<Complex32>::new());
+/// let mut fg = Flowgraph::new();
+/// connect!(fg, repeat > head > sink);
+/// Runtime::new().run(fg)?;
+/// # Ok(()) }
+/// ```
+#[derive(Block)]
+pub struct Repeat<O = DefaultCpuWriter<Complex32>>
+where
+    O: CpuBufferWriter<Item = Complex32>,
+{
+    #[output]
+    output: O,
+    samples: Vec<Complex32>,
+    at: usize,
+    stop: Arc<AtomicBool>,
+}
+
+impl Repeat {
+    /// Repeats `samples` until `stop` is true.
+    pub fn new(samples: Vec<Complex32>, stop: Arc<AtomicBool>) -> Self {
+        Self::with_buffers(samples, stop)
+    }
+}
+
+impl<O: CpuBufferWriter<Item = Complex32>> Repeat<O> {
+    /// As [`new`](Repeat::new), with buffers of another kind than the default.
+    pub fn with_buffers(samples: Vec<Complex32>, stop: Arc<AtomicBool>) -> Self {
+        let mut output = O::default();
+        output.set_min_buffer_size_in_items(super::BUFFER);
+        Self { output, samples, at: 0, stop }
+    }
+}
+
+impl<O: CpuBufferWriter<Item = Complex32>> Kernel for Repeat<O> {
+    async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
+        let output = self.output.slice();
+        let mut n = 0;
+        while n < output.len() && !self.samples.is_empty() {
+            let m = (self.samples.len() - self.at).min(output.len() - n);
+            output[n..n + m].copy_from_slice(&self.samples[self.at..self.at + m]);
+            self.at = (self.at + m) % self.samples.len();
+            n += m;
+        }
+        if n > 0 {
+            self.output.produce(n);
+        }
+        io.finished = self.samples.is_empty() || self.stop.load(Ordering::Relaxed);
+        Ok(())
+    }
+}

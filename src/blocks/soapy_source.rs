@@ -1,0 +1,351 @@
+//! A radio's receiver as a stream.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam::channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
+use futuresdr::runtime::dev::prelude::*;
+use soapysdr::{ErrorCode, RxStream};
+
+use super::soapy::{DEAD_AFTER, Health, PACKET, PATIENCE_US, Shared};
+use super::{Fault, Radio, gap};
+use crate::Error;
+
+/// The name of the tag with the hardware time, in nanoseconds, of the sample that it is on.
+pub const TIME: &str = "time_ns";
+
+/// Receives with any SoapySDR device.
+///
+/// A thread of its own reads from the driver into a bounded queue. When the queue is full, packets are dropped (or, for a patient [`Radio`], the driver waits), so a flowgraph
+/// that is too slow loses samples at marked places and never in between. Overflows, clock jumps, timeouts and corrupt packets are counted in the radio's
+/// [`Health`] and end nothing; a device that disappears ends the flowgraph with an error.
+///
+/// # Stream Inputs
+///
+/// No stream inputs.
+///
+/// # Stream Outputs
+///
+/// `output[c]`: one for each channel. Where the device has time, the first sample of each packet has a tag [`TIME`]. The first sample behind a hole has a tag
+/// [`gap`] with the number of missing samples by the timestamps, 0 where they do not tell.
+///
+/// # Message Inputs
+///
+/// No message inputs.
+///
+/// # Message Outputs
+///
+/// No message outputs.
+///
+/// # Usage
+/// ```
+/// use futuresdr::{blocks::NullSink, prelude::*};
+/// use kaflow::blocks::{Radio, RadioConfig, SoapySource};
+///
+/// # fn main() -> Result<()> {
+/// let config = RadioConfig { tx: None, patient: true, ..RadioConfig::duplex("driver=kaflow-testbed,pace=fast", 5.4e9, 5e6) };
+/// let mut radio = Radio::open(&config)?;
+/// let source = SoapySource::new(&mut radio)?.limit(100_000);
+/// let sink = NullSink::<Complex32>::new();
+/// let mut fg = Flowgraph::new();
+/// connect!(fg, source.output[0] > sink);
+/// let fg = Runtime::new().run(fg)?;
+/// assert_eq!(sink.get(&fg)?.n_received(), 100_000);
+/// # Ok(()) }
+/// ```
+#[derive(Block)]
+#[blocking]
+pub struct SoapySource<O = DefaultCpuWriter<Complex32>>
+where
+    O: CpuBufferWriter<Item = Complex32>,
+{
+    #[output]
+    output: Vec<O>,
+    shared: Arc<Shared>,
+    driver: Option<(Receiver<crate::Result<Packet>>, JoinHandle<()>)>,
+    packet: Option<(Packet, usize)>,
+    left: u64,
+    fault: Fault,
+}
+
+/// Samples of all channels that belong together.
+struct Packet {
+    samples: Vec<Vec<Complex32>>,
+    time_ns: Option<i64>,
+    /// Samples missing before them; 0 for an unknown number.
+    gap: Option<u64>,
+}
+
+impl SoapySource {
+    /// The receiver of `radio`; it starts with the flowgraph.
+    pub fn new(radio: &mut Radio) -> crate::Result<Self> {
+        Self::with_buffers(radio)
+    }
+}
+
+impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
+    /// As [`new`](SoapySource::new), with buffers of another kind than the default.
+    pub fn with_buffers(radio: &mut Radio) -> crate::Result<Self> {
+        if radio.rx_channels() == 0 {
+            return Err(Error::Data("this radio was opened without a receiver".into()));
+        }
+        let mut output: Vec<O> = (0..radio.rx_channels()).map(|_| O::default()).collect();
+        output.iter_mut().for_each(|o| o.set_min_buffer_size_in_items(super::BUFFER));
+        Ok(Self { output, shared: radio.shared.clone(), driver: None, packet: None, left: u64::MAX, fault: Fault::default() })
+    }
+
+    /// Ends after so many samples of each channel.
+    pub fn limit(mut self, samples: u64) -> Self {
+        self.left = samples;
+        self
+    }
+
+    /// A handle that says why the block failed, if it did.
+    pub fn fault(&self) -> Fault {
+        self.fault.clone()
+    }
+
+    /// The next packet, when there is one within a moment; an error is the driver's last word.
+    fn next_packet(&mut self) -> crate::Result<Next> {
+        let Some((queue, _)) = &self.driver else { return Ok(Next::End) };
+        match queue.recv_timeout(Duration::from_millis(50)) {
+            Ok(packet) => {
+                self.shared.health.depth.store(queue.len(), Ordering::Relaxed);
+                self.packet = Some((packet?, 0));
+                Ok(Next::Packet)
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(Next::Nothing),
+            Err(RecvTimeoutError::Disconnected) => Ok(Next::End),
+        }
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some((queue, thread)) = self.driver.take() {
+            // A driver that waits for room in the queue sees that nobody takes from it any more.
+            drop(queue);
+            let _ = thread.join();
+        }
+    }
+}
+
+enum Next {
+    Packet,
+    Nothing,
+    End,
+}
+
+impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
+    async fn init(&mut self, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
+        let start = self.shared.start().map_err(|e| self.fault.raise(e))?;
+        let Some(stream) = self.shared.take_rx() else {
+            return Err(self.fault.raise(Error::Data("the receiver is in use already".into())).into());
+        };
+        let (sender, receiver) = bounded(self.shared.queue);
+        let driver = Driver {
+            stream,
+            timed: start.rx_timed,
+            channels: self.output.len(),
+            queue: sender,
+            expected_ns: None,
+            lost: Lost::Nothing,
+            shared: self.shared.clone(),
+        };
+        let thread = std::thread::Builder::new().name("kaflow rx".into()).spawn(move || driver.run());
+        let thread = thread.map_err(|e| self.fault.raise(Error::io("thread", e)))?;
+        self.driver = Some((receiver, thread));
+        Ok(())
+    }
+
+    async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
+        let room = self.output.iter_mut().map(|o| o.slice().len()).min().unwrap_or(0);
+        if room == 0 {
+            return Ok(());
+        }
+        if self.packet.is_none() {
+            match self.next_packet().map_err(|e| self.fault.raise(e))? {
+                Next::Packet => {}
+                Next::Nothing => {
+                    io.call_again = true;
+                    return Ok(());
+                }
+                Next::End => {
+                    io.finished = true;
+                    return Ok(());
+                }
+            }
+        }
+        let Some((packet, at)) = &mut self.packet else { return Ok(()) };
+        let length = packet.samples[0].len();
+        let n = room.min(length - *at).min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        for (output, samples) in self.output.iter_mut().zip(&packet.samples) {
+            let (out, mut tags) = output.slice_with_tags();
+            out[..n].copy_from_slice(&samples[*at..*at + n]);
+            if *at == 0 && n > 0 {
+                if let Some(time) = packet.time_ns {
+                    tags.add_tag(0, Tag::NamedUsize(TIME.into(), time.max(0) as usize));
+                }
+                if let Some(missing) = packet.gap {
+                    tags.add_tag(0, gap(missing as usize));
+                }
+            }
+            output.produce(n);
+        }
+        *at += n;
+        self.left -= n as u64;
+        if *at == length {
+            self.packet = None;
+        }
+        io.finished = self.left == 0;
+        io.call_again = !io.finished;
+        Ok(())
+    }
+
+    async fn deinit(&mut self, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
+        self.end();
+        Ok(())
+    }
+}
+
+impl<O: CpuBufferWriter<Item = Complex32>> Drop for SoapySource<O> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What was lost since the last packet that went into the queue.
+#[derive(Clone, Copy, PartialEq)]
+enum Lost {
+    Nothing,
+    /// So many, and no more.
+    Known(u64),
+    Unknown,
+}
+
+/// The thread that reads.
+struct Driver {
+    stream: RxStream<Complex32>,
+    timed: bool,
+    channels: usize,
+    queue: Sender<crate::Result<Packet>>,
+    /// The time of the sample behind the last one in the queue.
+    expected_ns: Option<i64>,
+    /// Where there are no timestamps.
+    lost: Lost,
+    shared: Arc<Shared>,
+}
+
+impl Driver {
+    fn run(mut self) {
+        let health = self.shared.health.clone();
+        let mut buffers = vec![vec![Complex32::new(0.0, 0.0); PACKET]; self.channels];
+        let mut errors = 0;
+        while !self.shared.stopped() {
+            let mut slices: Vec<&mut [Complex32]> = buffers.iter_mut().map(Vec::as_mut_slice).collect();
+            match self.stream.read(&mut slices, PATIENCE_US) {
+                Ok(0) => {}
+                Ok(n) => {
+                    errors = 0;
+                    Health::count(&health.received, n as u64);
+                    let samples = buffers.iter().map(|b| b[..n].to_vec()).collect();
+                    let time_ns = self.timed.then(|| self.stream.time_ns());
+                    if !self.deliver(samples, time_ns, n) {
+                        break;
+                    }
+                }
+                Err(error) => match error.code {
+                    ErrorCode::Timeout => Health::count(&health.timeouts, 1),
+                    ErrorCode::Overflow => {
+                        errors = 0;
+                        Health::count(&health.overflows, 1);
+                        self.lost = Lost::Unknown;
+                    }
+                    ErrorCode::TimeError => {
+                        Health::count(&health.time_errors, 1);
+                        self.lost = Lost::Unknown;
+                    }
+                    ErrorCode::Corruption => {
+                        Health::count(&health.corrupt, 1);
+                        self.lost = Lost::Unknown;
+                    }
+                    _ => {
+                        errors += 1;
+                        if errors >= DEAD_AFTER {
+                            let problem = format!("the receiver has disappeared: {} ({:?})", error.message, error.code);
+                            let _ = self.queue.send_timeout(Err(Error::Data(problem)), Duration::from_secs(1));
+                            // Nothing that is transmitted from now on is of use.
+                            self.shared.stop.store(true, Ordering::Relaxed);
+                            break;
+                        }
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                },
+            }
+        }
+        let _ = self.stream.deactivate(None);
+    }
+
+    /// The hole before a packet, from the timestamps or else from what was counted.
+    fn hole(&self, time_ns: Option<i64>) -> Option<u64> {
+        match (time_ns, self.expected_ns) {
+            (Some(time), Some(expected)) => {
+                let missing = ((time - expected) as f64 * self.shared.rate / 1e9).round() as i64;
+                match missing {
+                    0 => None,
+                    m if m > 0 => Some(m as u64),
+                    // The clock was set back.
+                    _ => Some(0),
+                }
+            }
+            _ => match self.lost {
+                Lost::Nothing => None,
+                Lost::Known(n) => Some(n),
+                Lost::Unknown => Some(0),
+            },
+        }
+    }
+
+    /// Puts a packet into the queue, or drops it; false when nobody listens any more.
+    fn deliver(&mut self, samples: Vec<Vec<Complex32>>, time_ns: Option<i64>, n: usize) -> bool {
+        let health = &self.shared.health;
+        let hole = self.hole(time_ns);
+        let mut packet = Ok(Packet { samples, time_ns, gap: hole });
+        loop {
+            let patience = if self.shared.patient { Duration::from_millis(50) } else { Duration::ZERO };
+            match self.queue.send_timeout(packet, patience) {
+                Ok(()) => break,
+                Err(SendTimeoutError::Disconnected(_)) => return false,
+                Err(SendTimeoutError::Timeout(back)) if self.shared.patient => {
+                    if self.shared.stopped() {
+                        return false;
+                    }
+                    packet = back;
+                }
+                Err(SendTimeoutError::Timeout(_)) => {
+                    Health::count(&health.dropped, n as u64);
+                    self.lost = match self.lost {
+                        Lost::Nothing => Lost::Known(n as u64),
+                        Lost::Known(before) => Lost::Known(before + n as u64),
+                        Lost::Unknown => Lost::Unknown,
+                    };
+                    return true;
+                }
+            }
+        }
+        if let Some(missing) = hole {
+            Health::count(&health.gaps, 1);
+            Health::count(&health.missing, missing);
+            if missing == 0 && time_ns.is_some() {
+                Health::count(&health.time_errors, 1);
+            }
+        }
+        self.lost = Lost::Nothing;
+        self.expected_ns = time_ns.map(|t| t + (n as f64 * 1e9 / self.shared.rate).round() as i64);
+        let depth = self.queue.len();
+        health.depth.store(depth, Ordering::Relaxed);
+        health.deepest.fetch_max(depth, Ordering::Relaxed);
+        true
+    }
+}

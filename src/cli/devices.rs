@@ -1,0 +1,132 @@
+//! `kaflow devices`: which radios there are, and which of them can do the job.
+
+use std::io::Write as _;
+
+use soapysdr::{Device, Direction, Range};
+
+use crate::blocks::open_device;
+use crate::{Result, radio};
+
+/// List SoapySDR radios with what matters here: full duplex, 5.4 GHz, timestamps, rates; and what they lack.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only devices that fit these arguments, such as driver=uhd
+    #[arg(value_name = "ARGS", default_value = "")]
+    filter: String,
+    /// Frequency that is asked for, in Hz
+    #[arg(long, default_value_t = 5.4e9)]
+    freq: f64,
+}
+
+/// What a device can do.
+pub(crate) struct Abilities {
+    pub(crate) channels: (usize, usize),
+    pub(crate) full_duplex: bool,
+    pub(crate) timestamps: bool,
+    pub(crate) tunes: (bool, bool),
+    pub(crate) rates: Vec<Range>,
+}
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    let mut found: Vec<String> = soapysdr::enumerate(args.filter.as_str())
+        .unwrap_or_default()
+        .iter()
+        // A sound card is no radio.
+        .filter(|device| device.get("driver") != Some("audio"))
+        .map(|device| device.to_string())
+        .collect();
+    let simulated = format!("driver={}", radio::DRIVER);
+    if args.filter.is_empty() {
+        found.push(format!("{simulated}, pace=real"));
+    }
+    let mut out = std::io::stdout().lock();
+    for device in &found {
+        let _ = writeln!(out, "{device}");
+        match open_device(device).map(|device| abilities(&device, args.freq)) {
+            Ok(abilities) => {
+                let _ = write!(out, "{}", describe(&abilities, args.freq));
+            }
+            Err(error) => {
+                let _ = writeln!(out, "  cannot be opened: {error}");
+            }
+        }
+    }
+    if found.is_empty() {
+        let _ = writeln!(out, "no device found; {simulated} is a simulated one");
+    }
+    Ok(())
+}
+
+/// Asks a device; what it does not answer it does not have.
+fn abilities(device: &Device, frequency: f64) -> Abilities {
+    let channels = |direction| device.num_channels(direction).unwrap_or(0);
+    let tunes = |direction| {
+        let ranges = device.frequency_range(direction, 0).unwrap_or_default();
+        channels(direction) > 0 && ranges.iter().any(|r| r.minimum <= frequency && frequency <= r.maximum)
+    };
+    Abilities {
+        channels: (channels(Direction::Tx), channels(Direction::Rx)),
+        full_duplex: channels(Direction::Rx) > 0 && device.full_duplex(Direction::Rx, 0).unwrap_or(false),
+        timestamps: device.has_hardware_time(None).unwrap_or(false),
+        tunes: (tunes(Direction::Tx), tunes(Direction::Rx)),
+        rates: device.get_sample_rate_range(Direction::Rx, 0).unwrap_or_default(),
+    }
+}
+
+/// A few lines on a device, and the verdict.
+pub(crate) fn describe(a: &Abilities, frequency: f64) -> String {
+    let yes = |b: bool| if b { "yes" } else { "no" };
+    let ghz = frequency / 1e9;
+    let (low, high) = a.rates.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), r| (low.min(r.minimum), high.max(r.maximum)));
+    let rates = if high > 0.0 { format!("{:.2} to {:.2} MS/s", low / 1e6, high / 1e6) } else { "unknown".into() };
+    let mut text = format!(
+        "  {} TX, {} RX; full duplex: {}; {ghz} GHz: TX {}, RX {}; timestamps: {}; rates: {rates}\n",
+        a.channels.0,
+        a.channels.1,
+        yes(a.full_duplex),
+        yes(a.tunes.0),
+        yes(a.tunes.1),
+        yes(a.timestamps)
+    );
+    let verdict = match a {
+        Abilities { channels: (0, 0), .. } => "cannot be used: it has no channels".into(),
+        Abilities { tunes: (false, false), .. } => format!("cannot be used: it does not reach {ghz} GHz; try another --freq"),
+        Abilities { channels: (0, _), .. } | Abilities { tunes: (false, _), .. } => {
+            "receives only: kaflow live --rx-only, or with another radio as --tx-device".into()
+        }
+        Abilities { channels: (_, 0), .. } | Abilities { tunes: (_, false), .. } => {
+            "transmits only: kaflow live with another radio as --rx-device".into()
+        }
+        Abilities { full_duplex: false, .. } => "half duplex: kaflow live needs two, as --tx-device and --rx-device".into(),
+        Abilities { timestamps: false, .. } => "kaflow live --device; without timestamps the length of gaps is unknown".into(),
+        _ => String::from("kaflow live --device"),
+    };
+    text += &format!("  {verdict}\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_says_what_a_device_lacks() {
+        let able = Abilities { channels: (1, 1), full_duplex: true, timestamps: true, tunes: (true, true), rates: Vec::new() };
+        let with = |change: fn(&mut Abilities)| {
+            let mut a = Abilities { rates: Vec::new(), ..able };
+            change(&mut a);
+            describe(&a, 5.4e9)
+        };
+        for (change, words) in [
+            ((|_| ()) as fn(&mut Abilities), "kaflow live --device\n"),
+            (|a| a.channels = (0, 0), "no channels"),
+            (|a| a.tunes = (false, false), "does not reach 5.4 GHz"),
+            (|a| a.channels.0 = 0, "receives only"),
+            (|a| a.tunes.1 = false, "transmits only"),
+            (|a| a.full_duplex = false, "needs two"),
+            (|a| a.timestamps = false, "the length of gaps is unknown"),
+        ] {
+            assert!(with(change).contains(words), "{}", with(change));
+        }
+    }
+}

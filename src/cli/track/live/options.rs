@@ -1,0 +1,225 @@
+//! The command line of `kaflow live`.
+
+use std::path::PathBuf;
+
+use super::super::Args as TrackArgs;
+use crate::blocks::{End, RadioConfig, check_device};
+use crate::cli::parameters::Parameters;
+use crate::{Error, Result, iq, ofdm};
+
+/// Track a channel live: transmit clipped OFDM, receive it, and predict what is received, with any SoapySDR radio.
+///
+/// A full-duplex radio with --device, two radios with --tx-device and --rx-device, or --rx-only with the frame that another box repeats. driver=kaflow-testbed is a simulated radio: nothing is
+/// transmitted.
+#[derive(clap::Args)]
+pub(in crate::cli) struct Args {
+    /// Device arguments of a full-duplex radio, with driver=..., as `kaflow devices` lists them
+    #[arg(long, value_name = "ARGS", conflicts_with_all = ["rx_device", "tx_device"])]
+    device: Option<String>,
+    /// The radio that receives
+    #[arg(long, value_name = "ARGS")]
+    rx_device: Option<String>,
+    /// The radio that transmits
+    #[arg(long, value_name = "ARGS", conflicts_with = "rx_only")]
+    tx_device: Option<String>,
+    /// Transmit nothing: another box repeats the frame in --tx
+    #[arg(long, requires = "tx")]
+    rx_only: bool,
+    /// One frame that is repeated (SigMF, WAV, raw), instead of our own OFDM
+    #[arg(long, value_name = "FILE")]
+    pub(super) tx: Option<PathBuf>,
+    /// Format of a raw --tx file: cf32_le, ci16_le, ...
+    #[arg(long)]
+    pub(super) format: Option<iq::Format>,
+    /// Centre frequency in Hz (default: 5.4e9)
+    #[arg(long)]
+    pub(super) freq: Option<f64>,
+    /// Samples a second
+    #[arg(long, default_value_t = 20e6)]
+    rate: f64,
+    /// Transmit gain in dB; or of one element, NAME=DB, any number of times
+    #[arg(long, value_name = "DB")]
+    tx_gain: Vec<String>,
+    /// Receive gain in dB; or of one element, NAME=DB, any number of times
+    #[arg(long, value_name = "DB")]
+    rx_gain: Vec<String>,
+    /// Receive antenna
+    #[arg(long)]
+    antenna: Option<String>,
+    /// Transmit antenna
+    #[arg(long)]
+    tx_antenna: Option<String>,
+    /// Receive channel
+    #[arg(long, default_value_t = 0)]
+    channel: usize,
+    /// Transmit channel
+    #[arg(long, default_value_t = 0)]
+    tx_channel: usize,
+    /// Bandwidth of the analogue filters in Hz
+    #[arg(long)]
+    bandwidth: Option<f64>,
+    /// Clock source of the device
+    #[arg(long)]
+    clock_source: Option<String>,
+    /// Time source of the device
+    #[arg(long)]
+    time_source: Option<String>,
+    /// Stop after so many seconds of samples
+    #[arg(long)]
+    pub(super) seconds: Option<f64>,
+    /// Mean power of what is transmitted, in dB below full scale
+    #[arg(long, default_value_t = 9.0, value_name = "DB")]
+    backoff: f64,
+    /// Waveform: paper or wifi
+    #[arg(long, default_value = "paper")]
+    preset: String,
+    /// OFDM symbols in the frame that is repeated
+    #[arg(long, default_value_t = 50)]
+    symbols: usize,
+    /// Packets of 8192 samples between the driver and the filters
+    #[arg(long, default_value_t = 64)]
+    queue: usize,
+    /// Shrink the filters' budget when they do not keep up
+    #[arg(long)]
+    pub(super) adaptive_budget: bool,
+    /// Measure at each transmit gain from A to B dB
+    #[arg(long, value_name = "A:B:STEP", allow_hyphen_values = true)]
+    sweep_tx_gain: Option<String>,
+    /// Write what the filters see as a pair of SigMF recordings
+    #[arg(long, value_name = "DIR", conflicts_with = "sweep_tx_gain")]
+    pub(super) record: Option<PathBuf>,
+    /// Transmit without asking
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// A filter by name, any number of times, or all (default: nlms and fklms)
+    #[arg(long, value_name = "NAME")]
+    filter: Vec<String>,
+    /// Samples that the filters look at
+    #[arg(long, default_value_t = 4)]
+    taps: usize,
+    /// How many of the taps may reach ahead (default: half of them)
+    #[arg(long)]
+    advance: Option<usize>,
+    /// Parameters from a file, as tune writes it
+    #[arg(long, value_name = "FILE.toml")]
+    params: Option<PathBuf>,
+    /// Leave the first N samples out of the average
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip: u64,
+    /// Write the results as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write curves, pictures and a report into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replace existing outputs
+    #[arg(long)]
+    pub(super) force: bool,
+    #[command(flatten)]
+    parameters: Parameters,
+}
+
+impl Args {
+    /// The part that `track` understands.
+    pub(super) fn track(&self) -> Result<TrackArgs> {
+        if self.taps == 0 || self.taps > 4096 {
+            return Err(Error::parameter("taps", "between 1 and 4096", self.taps));
+        }
+        if let Some(advance) = self.advance.filter(|&advance| advance >= self.taps) {
+            return Err(Error::parameter("advance", format!("less than the {} taps", self.taps), advance));
+        }
+        let filter = if self.filter.is_empty() { vec!["nlms".into(), "fklms".into()] } else { self.filter.clone() };
+        Ok(TrackArgs {
+            filter,
+            taps: self.taps,
+            advance: self.advance,
+            params: self.params.clone(),
+            skip: self.skip,
+            json: self.json.clone(),
+            out: self.out.clone(),
+            force: self.force,
+            parameters: self.parameters.clone(),
+            ..TrackArgs::bare()
+        })
+    }
+
+    /// What is opened, and how.
+    pub(super) fn config(&self) -> Result<RadioConfig> {
+        for (name, value) in [("freq", self.freq), ("rate", Some(self.rate)), ("seconds", self.seconds), ("bandwidth", self.bandwidth)] {
+            if let Some(value) = value.filter(|v| !(v.is_finite() && *v > 0.0)) {
+                return Err(Error::parameter(name, "more than 0", value));
+            }
+        }
+        let missing = |name: &str| {
+            let problem = "given, with an explicit driver=..., such as driver=kaflow-testbed or what `kaflow devices` lists";
+            Error::parameter(name, problem, "nothing")
+        };
+        let rx = self.device.as_ref().or(self.rx_device.as_ref()).ok_or_else(|| missing("device"))?;
+        let tx = match self.device.as_ref().or(self.tx_device.as_ref()) {
+            _ if self.rx_only => None,
+            Some(tx) => Some(tx),
+            None => return Err(missing("tx-device")),
+        };
+        let end = |device: &String, channel: usize, antenna: &Option<String>, gains: &[String], name: &str| -> Result<End> {
+            check_device(device)?;
+            let (gain, gains) = split_gains(name, gains)?;
+            Ok(End {
+                channels: vec![channel],
+                antenna: antenna.clone(),
+                gain,
+                gains,
+                bandwidth: self.bandwidth,
+                ..End::new(device.as_str())
+            })
+        };
+        let patient = super::patient(rx) && tx.is_none_or(|tx| super::patient(tx));
+        Ok(RadioConfig {
+            rx: Some(end(rx, self.channel, &self.antenna, &self.rx_gain, "rx-gain")?),
+            tx: tx.map(|tx| end(tx, self.tx_channel, &self.tx_antenna, &self.tx_gain, "tx-gain")).transpose()?,
+            frequency: self.freq.unwrap_or(5.4e9),
+            rate: self.rate,
+            clock_source: self.clock_source.clone(),
+            time_source: self.time_source.clone(),
+            queue: self.queue,
+            patient,
+        })
+    }
+
+    /// The waveform that is transmitted.
+    pub(super) fn waveform(&self) -> Result<ofdm::Config> {
+        let config = ofdm::Config { symbols: self.symbols, gap: 0, sample_rate: self.rate, ..ofdm::Config::preset(&self.preset)? };
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The amplitude that a signal of rms 1 is transmitted with.
+    pub(super) fn amplitude(&self) -> f32 {
+        10f32.powf(-self.backoff as f32 / 20.0)
+    }
+
+    /// The gains of a sweep.
+    pub(super) fn sweep(&self) -> Result<Option<Vec<f64>>> {
+        let Some(text) = &self.sweep_tx_gain else { return Ok(None) };
+        let bad = || Error::parameter("sweep-tx-gain", "A:B:STEP in dB with at most 1000 steps, such as 30:60:5", text);
+        let numbers: Vec<f64> = text.split(':').map(|part| part.trim().parse().map_err(|_| bad())).collect::<Result<_>>()?;
+        let [from, to, step] = numbers[..] else { return Err(bad()) };
+        let steps = ((to - from) / step + 1e-9).floor();
+        if !(0.0..=1000.0).contains(&steps) || !from.is_finite() || step == 0.0 {
+            return Err(bad());
+        }
+        Ok(Some((0..=steps as usize).map(|k| from + k as f64 * step).collect()))
+    }
+}
+
+/// The overall gain and those of elements.
+fn split_gains(name: &str, gains: &[String]) -> Result<(Option<f64>, Vec<(String, f64)>)> {
+    let number = |text: &str| text.trim().parse::<f64>().map_err(|_| Error::parameter(name, "a number of dB, or NAME=DB", text));
+    let (mut overall, mut elements) = (None, Vec::new());
+    for gain in gains {
+        match gain.split_once('=') {
+            Some((element, db)) => elements.push((element.trim().to_owned(), number(db)?)),
+            None => overall = Some(number(gain)?),
+        }
+    }
+    Ok((overall, elements))
+}

@@ -1,0 +1,248 @@
+//! The simulated radio, through SoapySDR as any program sees it.
+#![cfg(feature = "soapy")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use kaflow::Complex32;
+use kaflow::radio::{CHANNELS, DRIVER};
+use soapysdr::{Device, Direction::Rx, Direction::Tx, ErrorCode, RxStream, TxStream};
+
+const RATE: f64 = 5e6;
+
+fn open(arguments: &str) -> Device {
+    let device = Device::new(format!("driver={DRIVER},{arguments}").as_str()).unwrap();
+    for direction in [Rx, Tx] {
+        for channel in 0..CHANNELS {
+            device.set_sample_rate(direction, channel, RATE).unwrap();
+            device.set_gain(direction, channel, 40.0).unwrap();
+            device.set_frequency(direction, channel, 5.4e9, ()).unwrap();
+        }
+    }
+    device
+}
+
+/// Both streams, set up before either is activated, both starting at the same time.
+fn duplex(device: &Device, tx: &[usize], rx: &[usize]) -> (TxStream<Complex32>, RxStream<Complex32>, i64) {
+    let (mut tx, mut rx) = (device.tx_stream(tx).unwrap(), device.rx_stream(rx).unwrap());
+    let start = device.get_hardware_time(None).unwrap() + 1_000_000;
+    tx.activate(None).unwrap();
+    rx.activate(Some(start)).unwrap();
+    (tx, rx, start)
+}
+
+fn signal(n: usize) -> Vec<Complex32> {
+    (0..n).map(|i| Complex32::from_polar(0.3 + 0.2 * ((i * i) % 7) as f32 / 7.0, (i * i % 1013) as f32)).collect()
+}
+
+fn read(rx: &mut RxStream<Complex32>, channels: usize, count: usize) -> Vec<Vec<Complex32>> {
+    let mut heard = vec![vec![Complex32::ZERO; count]; channels];
+    let mut at = 0;
+    while at < count {
+        let mut buffers: Vec<&mut [Complex32]> = heard.iter_mut().map(|h| &mut h[at..]).collect();
+        at += rx.read(&mut buffers, 1_000_000).unwrap();
+    }
+    heard
+}
+
+fn nmse_db(reference: &[Complex32], estimate: &[Complex32]) -> f32 {
+    let error: f32 = reference.iter().zip(estimate).map(|(a, b)| (a - b).norm_sqr()).sum();
+    10.0 * (error / reference.iter().map(|a| a.norm_sqr()).sum::<f32>()).log10()
+}
+
+#[test]
+fn what_is_sent_at_a_time_arrives_at_that_time_plus_the_delay() {
+    let device = open("pace=fast,taps=0,snr=inf,amplifier=none,delay=40");
+    let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
+    let sent = signal(30_000);
+    let later = start + (10_000.0 / RATE * 1e9) as i64;
+    tx.write_all(&[&sent[..10_000]], Some(start), false, 1_000_000).unwrap();
+    tx.write_all(&[&sent[10_000..]], Some(later), true, 1_000_000).unwrap();
+    let heard = read(&mut rx, 1, 29_000);
+    assert!(heard[0][..40].iter().all(|z| z.norm() == 0.0));
+    assert!(nmse_db(&sent[..28_000], &heard[0][40..28_040]) < -100.0);
+}
+
+#[test]
+fn four_antennas_hear_four_antennas() {
+    // With one path to each antenna the four signals mix with sixteen different coefficients.
+    let device = open("pace=fast,taps=1,snr=inf,amplifier=none,delay=20,doppler=0");
+    let (mut tx, mut rx, start) = duplex(&device, &[0, 1, 2, 3], &[0, 1, 2, 3]);
+    let sent: Vec<Vec<Complex32>> = (0..4).map(|k| signal(4100)[k..4000 + k].iter().map(|z| z * 0.1).collect()).collect();
+    tx.write_all(&sent.iter().map(Vec::as_slice).collect::<Vec<_>>(), Some(start), true, 1_000_000).unwrap();
+    let heard = read(&mut rx, 4, 4000);
+    // Least squares by repeated projection finds the coefficients of each antenna; what they do not explain is nothing.
+    for antenna in &heard {
+        let mut rest: Vec<Complex32> = antenna[20..].to_vec();
+        let power: f32 = rest.iter().map(|z| z.norm_sqr()).sum();
+        for _ in 0..200 {
+            for s in &sent {
+                let overlap: Complex32 = rest.iter().zip(s).map(|(r, s)| r * s.conj()).sum();
+                let h = overlap / s[..rest.len()].iter().map(|s| s.norm_sqr()).sum::<f32>();
+                rest.iter_mut().zip(s).for_each(|(r, s)| *r -= h * s);
+            }
+        }
+        assert!(rest.iter().map(|z| z.norm_sqr()).sum::<f32>() < 1e-6 * power);
+    }
+    assert!(nmse_db(&heard[0][20..], &heard[1][20..]) > -3.0, "two antennas hear the same");
+}
+
+#[test]
+fn gain_drives_the_amplifier_into_saturation() {
+    let level = |gain: f64| {
+        let device = open("pace=fast,taps=0,snr=inf,delay=20");
+        device.set_gain(Tx, 0, gain).unwrap();
+        let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
+        tx.write_all(&[&[Complex32::new(0.5, 0.0); 2000]], Some(start), true, 1_000_000).unwrap();
+        read(&mut rx, 1, 1000)[0][999].re
+    };
+    // Rapp, p = 2: y = x / (1 + x^4)^(1/4) with x = 0.5 times the gain.
+    for gain in [0.0, 20.0, 40.0, 46.0, 60.0] {
+        let x = 0.5 * 10f64.powf((gain - 40.0) / 20.0);
+        let expected = x / (1.0 + x.powi(4)).powf(0.25);
+        assert!((f64::from(level(gain)) - expected).abs() < 1e-3 * expected, "{gain} dB");
+    }
+}
+
+#[test]
+fn only_a_receiver_on_the_same_frequency_hears_more_than_noise() {
+    for (frequency, heard) in [(5.4e9, true), (5.4e9 + 100e3, true), (5.401e9, false), (2.4e9, false)] {
+        let device = open("pace=fast,taps=0,snr=40,delay=20");
+        device.set_frequency(Rx, 0, frequency, ()).unwrap();
+        let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
+        tx.write_all(&[&[Complex32::new(0.5, 0.0); 9000]], Some(start), true, 1_000_000).unwrap();
+        let power = read(&mut rx, 1, 8000)[0][100..].iter().map(|z| z.norm_sqr()).sum::<f32>() / 7900.0;
+        assert_eq!(power > 0.1, heard, "{frequency}: {power}");
+        assert!(power > 0.5e-4, "noise is always there");
+    }
+}
+
+#[test]
+fn radios_on_the_same_air_hear_each_other() {
+    let far = "pace=fast,taps=0,snr=inf,amplifier=none,delay=20,air=room";
+    let (sender, receiver) = (open(&format!("{far},serial=1")), open(&format!("{far},serial=2")));
+    let (mut tx, mut rx) = (sender.tx_stream(&[0]).unwrap(), receiver.rx_stream(&[0]).unwrap());
+    tx.activate(None).unwrap();
+    rx.activate(None).unwrap();
+    let sent = signal(5000);
+    tx.write_all(&[&sent], None, true, 1_000_000).unwrap();
+    assert!(nmse_db(&sent[..4000], &read(&mut rx, 1, 4020)[0][20..]) < -100.0);
+}
+
+#[test]
+fn a_second_stream_an_unknown_argument_and_a_wrong_rate_are_refused_by_name() {
+    let device = open("pace=fast,serial=refuse");
+    let _rx = device.rx_stream::<Complex32>(&[0]).unwrap();
+    assert!(device.rx_stream::<Complex32>(&[1]).err().unwrap().message.contains("in use"));
+    assert!(device.tx_stream::<Complex32>(&[4]).err().unwrap().message.contains("between 0 and 3"));
+    let error = device.set_sample_rate(Rx, 0, 100e6).unwrap_err();
+    assert!(error.message.contains("rate must be between 100000 and 61440000"), "{}", error.message);
+    let error = Device::new(format!("driver={DRIVER},dopler=3").as_str()).err().unwrap();
+    assert!(error.message.contains("did you mean 'doppler'"), "{}", error.message);
+    device.write_setting("snr", "12").unwrap();
+    assert_eq!(device.read_setting("snr").unwrap(), "12");
+}
+
+#[test]
+fn paced_streams_take_their_time_and_say_what_went_wrong() {
+    let device = open("pace=real,taps=0,snr=inf,serial=paced");
+    let (mut tx, mut rx) = (device.tx_stream(&[0]).unwrap(), device.rx_stream::<Complex32>(&[0]).unwrap());
+    rx.activate(None).unwrap();
+    let began = Instant::now();
+    read(&mut rx, 1, 50_000);
+    assert!(began.elapsed() >= Duration::from_millis(9));
+    // Late for its time, and then too late to go on.
+    tx.activate(None).unwrap();
+    let now = device.get_hardware_time(None).unwrap();
+    tx.write(&[&[Complex32::ONE; 100]], Some(now - 1_000_000), false, 100_000).unwrap();
+    let mut status = || tx.read_status(&mut 0, &mut 0, &mut 0, 300_000).unwrap_err().code;
+    assert_eq!(status(), ErrorCode::TimeError);
+    std::thread::sleep(Duration::from_millis(200));
+    // A receiver that does not read for 200 ms has lost samples.
+    let mut buffer = vec![Complex32::ZERO; 1000];
+    assert_eq!(rx.read(&mut [&mut buffer], 100_000).unwrap_err().code, ErrorCode::Overflow);
+    let before = rx.read(&mut [&mut buffer], 100_000).map(|_| rx.time_ns()).unwrap();
+    assert!(before > now + 150_000_000);
+    assert_eq!(status(), ErrorCode::Underflow);
+}
+
+#[test]
+fn unpaced_samples_per_second() {
+    let device = open("pace=fast,doppler=5000,snr=20");
+    let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
+    let total = 4_000_000;
+    let began = Instant::now();
+    let writer = std::thread::spawn(move || {
+        let sent = signal(1 << 14);
+        let mut at = Some(start);
+        for _ in 0..total / sent.len() + 2 {
+            tx.write_all(&[&sent], at.take(), false, 5_000_000).unwrap();
+        }
+        tx
+    });
+    let mut buffer = vec![Complex32::ZERO; 8192];
+    let mut heard = 0;
+    while heard < total {
+        heard += rx.read(&mut [&mut buffer], 5_000_000).unwrap();
+    }
+    println!("unpaced: {:.1} MS/s", total as f64 / began.elapsed().as_secs_f64() / 1e6);
+    drop(rx);
+    drop(writer.join().unwrap());
+}
+
+/// Builds the plug-in and puts it into a directory of its own.
+fn plug_in() -> tempfile::TempDir {
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().and_then(Path::parent).unwrap();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--features", "soapy", "--example", "kaflow_testbed_module", "--target-dir"]).arg(profile.parent().unwrap());
+    if profile.ends_with("release") {
+        cargo.arg("--release");
+    }
+    let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let directory = tempfile::tempdir().unwrap();
+    let name = format!("{}kaflow_testbed_module{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    std::fs::copy(profile.join("examples").join(&name), directory.path().join(&name)).unwrap();
+    directory
+}
+
+/// What a program prints, or none where it is not installed.
+fn run(program: &str, arguments: &[&str], plug_in: &Path) -> Option<String> {
+    let found = Command::new(program).args(arguments).env("SOAPY_SDR_PLUGIN_PATH", plug_in).output();
+    let Ok(output) = found else {
+        println!("SKIPPED: {program} is not installed");
+        return None;
+    };
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if text.contains("No module named") {
+        println!("SKIPPED: {}", text.lines().last().unwrap_or_default());
+        return None;
+    }
+    assert!(output.status.success(), "{program} {arguments:?}: {text}");
+    Some(text)
+}
+
+#[test]
+fn other_programs_find_probe_and_use_the_plug_in() {
+    let plug_in = plug_in();
+    let find = format!("--find=driver={DRIVER}");
+    if let Some(text) = run("SoapySDRUtil", &[&find], plug_in.path()) {
+        assert!(text.contains("driver = kaflow-testbed"), "{text}");
+    }
+    let probe = format!("--probe=driver={DRIVER}");
+    if let Some(text) = run("SoapySDRUtil", &[&probe], plug_in.path()) {
+        for expected in ["4 Rx, 4 Tx", "Timestamps: YES", "Full-duplex: YES", "CF32, CS16, CS8", "[70, 6000] MHz", "61.44"] {
+            assert!(text.contains(expected), "no '{expected}' in\n{text}");
+        }
+    }
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/soapy_loopback.py");
+    // The module belongs to the system's own Python, which need not be the first in the path.
+    for python in ["python3", "/usr/bin/python3"] {
+        if let Some(text) = run(python, &[&script.to_string_lossy()], plug_in.path()) {
+            assert!(text.trim_end().ends_with("ok"), "{text}");
+            break;
+        }
+    }
+}
