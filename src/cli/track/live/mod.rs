@@ -39,6 +39,9 @@ pub(in crate::cli) fn run(args: Args) -> Result<()> {
     let sweep = args.sweep()?;
     let frame = frame(&args)?;
     allow(&args, &config)?;
+    if let Some(out) = &track.out {
+        std::fs::create_dir_all(out).map_err(|e| Error::io(out, e))?;
+    }
 
     let stop = interrupt::watch();
     // Errors are reported once, by us.
@@ -164,7 +167,7 @@ impl Session<'_> {
         (survey.input, survey.target) = finished.kept()?;
         if survey.input.is_empty() {
             return Err(Error::Data(
-                "the frame was not found in what was received: is the transmitter on, on the same frequency and strong enough?".into(),
+                "the frame was not found in what was received: is the transmitter on, on the same frequency, and strong enough?".into(),
             ));
         }
         Ok((survey, outcome, finished))
