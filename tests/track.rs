@@ -48,7 +48,7 @@ fn without_arguments_it_ends_with_a_table_and_pictures() {
     let rows: Vec<&str> = text.lines().skip_while(|l| !l.starts_with("filter")).skip(1).take_while(|l| l.contains(' ')).collect();
     let errors: Vec<f64> = rows.iter().map(|r| r.split_whitespace().nth(1).unwrap().parse().unwrap()).collect();
     assert!(errors.len() == 8 && errors.is_sorted(), "{text}");
-    for file in ["nmse.svg", "nmse.png", "nmse.csv", "report.html", "average.svg", "amplifier.png"] {
+    for file in ["nmse.svg", "nmse.png", "nmse.csv", "report.html", "average.svg", "spectrum.png"] {
         assert!(directory.path().join("kaflow-track").join(file).metadata().unwrap().len() > 500, "{file}");
     }
     let page = fs::read_to_string(directory.path().join("kaflow-track/report.html")).unwrap();
@@ -88,7 +88,7 @@ fn recordings_are_aligned_tracked_and_reported() {
 
 #[test]
 fn raw_recordings_give_the_predictions_of_the_bare_filter() {
-    use kaflow::filter::{Nlms, Tracker, Windowed};
+    use kaflow::filter::registry::{self, Value, Values};
     let directory = tempfile::tempdir().unwrap();
     let (tx, rx) = bed(6000);
     raw(directory.path().join("tx.bin"), &tx);
@@ -96,11 +96,23 @@ fn raw_recordings_give_the_predictions_of_the_bare_filter() {
     let command = "track tx.bin rx.bin --format cf32_le --align none --filter nlms --mu 0.3 --taps 5 --predictions p.cf32 --threads 2";
     kaflow(directory.path(), command).success();
     let mut expected = vec![Complex32::default(); 6000];
-    Windowed::new(Nlms::new(5, 0.3, 1e-6).unwrap(), 5).unwrap().track(&tx, &rx, &mut expected, None);
+    let settings = registry::recipe("nlms").unwrap().settle(&Values::from([("mu".into(), Value::Number(0.3))]), 1.0).unwrap();
+    registry::tracker(&settings, 5).unwrap().track(&tx, &rx, &mut expected, None);
     raw(directory.path().join("expected.cf32"), &expected);
     assert!(fs::read(directory.path().join("p.cf32")).unwrap() == fs::read(directory.path().join("expected.cf32")).unwrap());
     refused(directory.path(), command, &["p.cf32", "--force"]);
     refused(directory.path(), "track tx.bin rx.bin --format cf32_le --predictions q.cf32", &["predictions", "one --filter"]);
+}
+
+#[test]
+fn missing_samples_are_left_out_on_both_sides_and_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    kaflow(directory.path(), "simulate --preset a --samples 20000 --out pair --drop-rate 1e-3 --drop-length 30").success();
+    kaflow(directory.path(), "track pair --align none --filter nlms --json a.json").success();
+    let found = json(directory.path().join("a.json"));
+    let missing = found["missing_samples"].as_u64().unwrap();
+    assert!(missing > 100 && missing + found["filters"][0]["samples"].as_u64().unwrap() == 20_000, "{found}");
+    assert!(found["filters"][0]["nmse_db"].as_f64().unwrap() < -9.0);
 }
 
 #[test]

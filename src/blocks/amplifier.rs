@@ -14,6 +14,10 @@ use super::Staged;
 ///
 /// `set`: `ibo_db`, `input_power`, `smoothness` (Rapp). `reset`.
 ///
+/// # Message Outputs
+///
+/// No message outputs.
+///
 /// # Usage
 /// ```
 /// use kaflow::{blocks::Amplifier, channel::{self, Model}};

@@ -84,7 +84,9 @@ impl<O: CpuBufferWriter<Item = Complex32>> BedSource<O> {
     /// Takes the next chunk from the bed; false at its end.
     fn refill(&mut self) -> bool {
         let (tx, rx, holes) = &mut self.chunk;
-        (tx.clear(), rx.clear(), holes.clear());
+        tx.clear();
+        rx.clear();
+        holes.clear();
         self.gone = 0;
         while tx.is_empty() {
             let Some(chunk) = self.bed.next_chunk() else { return false };

@@ -14,6 +14,10 @@ use super::Staged;
 ///
 /// `set`: `clip_db`, `input_power`. `reset`.
 ///
+/// # Message Outputs
+///
+/// No message outputs.
+///
 /// # Usage
 /// ```
 /// use kaflow::{blocks::Clip, channel};

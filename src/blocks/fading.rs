@@ -14,6 +14,10 @@ use super::Staged;
 ///
 /// `set`: `doppler` (cycles a sample), `rician_k_db`. `reset`.
 ///
+/// # Message Outputs
+///
+/// No message outputs.
+///
 /// # Usage
 /// ```
 /// use kaflow::{blocks::Fading, channel::{self, FadingConfig, Profile}};

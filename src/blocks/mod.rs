@@ -1,7 +1,16 @@
 //! FutureSDR blocks: the library's filters, channels and files with stream and message ports, and nothing else.
 //!
-//! The arithmetic lives in the modules that know no runtime; a block slices its buffers, makes one call and hands the results on. All
-//! blocks keep three promises:
+//! The arithmetic lives in the modules that know no runtime; a block slices its buffers, makes one call and hands the results on.
+//!
+//! | block | what it does |
+//! |---|---|
+//! | [`Track`], [`TrackMimo`] | any filter of the library, or yours, on a pair of streams or on several antennas |
+//! | [`Detect`], [`Count`] | kernel classifiers as soft demappers, rates of events |
+//! | [`OfdmTx`], [`OfdmRx`], [`Clip`], [`Amplifier`], [`Fading`], [`FadingMimo`], [`Impair`], [`BedSource`] | the test bed |
+//! | [`IqSource`], [`IqSink`], [`Align`] | recordings, and bringing two of them into step |
+//! | [`Meter`] | error and power over time |
+//!
+//! All of them keep three promises:
 //!
 //! - **Tags travel.** What arrives on an input leaves on the outputs at the same sample.
 //! - **A gap is never learned across.** Missing samples are marked by a [`gap`] tag on the first sample behind the hole.

@@ -115,7 +115,9 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
         // New frames only when the old ones are out, so that what waits stays short.
         let n = if self.sent == self.ready.len() { input_len } else { 0 };
         if n > 0 {
-            (self.ready.clear(), self.frames.clear(), self.sent = 0);
+            self.ready.clear();
+            self.frames.clear();
+            self.sent = 0;
             self.receiver.push(&input[..n], |packet| {
                 self.frames.push((self.ready.len(), self.received));
                 self.ready.extend_from_slice(&packet.points);

@@ -142,7 +142,7 @@ impl Series {
 
     /// Samples seen.
     pub fn samples(&self) -> u64 {
-        self.now.end
+        self.total().end
     }
 
     /// The last complete row; before there is one, what there is.

@@ -204,7 +204,7 @@ pub const RECIPES: &[Recipe] = &[
             ("memory", Is(0.0)),
             ("motion", Named("velocity")),
             ("span", Is(30.0)),
-            ("drift", Is(1e-5)),
+            ("drift", Is(1e-6)),
             ("carrier", Named("no")),
             ("widely-linear", Named("no")),
         ],

@@ -40,8 +40,15 @@ struct Inner {
     path: PathBuf,
     run: String,
     filters: usize,
-    /// By sample: the states that have come in, and how many files hold as much.
-    waiting: BTreeMap<u64, (Vec<Option<Vec<u8>>>, usize)>,
+    /// What has come in, by sample.
+    waiting: BTreeMap<u64, Partial>,
+    files: usize,
+}
+
+/// A checkpoint that is not complete yet.
+struct Partial {
+    states: Vec<Option<Vec<u8>>>,
+    /// Files of predictions that hold as many samples.
     files: usize,
 }
 
@@ -52,23 +59,23 @@ impl Collector {
 
     /// Filter `index` has this state after `samples`.
     pub(super) fn filter(&self, index: usize, samples: u64, state: Vec<u8>) -> Result<()> {
-        self.note(samples, |states, _| states[index] = Some(state))
+        self.note(samples, |partial| partial.states[index] = Some(state))
     }
 
     /// A file of predictions is complete up to `samples`.
     pub(super) fn file(&self, samples: u64) -> Result<()> {
-        self.note(samples, |_, files| *files += 1)
+        self.note(samples, |partial| partial.files += 1)
     }
 
-    fn note(&self, samples: u64, note: impl FnOnce(&mut Vec<Option<Vec<u8>>>, &mut usize)) -> Result<()> {
+    fn note(&self, samples: u64, note: impl FnOnce(&mut Partial)) -> Result<()> {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *inner;
-        let filters = inner.filters;
-        let (states, files) = inner.waiting.entry(samples).or_insert_with(|| (vec![None; filters], 0));
-        note(states, files);
-        let complete = *files >= inner.files;
-        let (states, _) = &inner.waiting[&samples];
-        let Some(states) = states.iter().cloned().collect::<Option<Vec<_>>>().filter(|_| complete) else { return Ok(()) };
+        let partial = inner.waiting.entry(samples).or_insert_with(|| Partial { states: vec![None; inner.filters], files: 0 });
+        note(partial);
+        if partial.files < inner.files || partial.states.iter().any(Option::is_none) {
+            return Ok(());
+        }
+        let states = partial.states.iter_mut().filter_map(Option::take).collect();
         let checkpoint = Checkpoint { run: inner.run.clone(), samples, states };
         files::write(&inner.path, &state::encode(KIND, &checkpoint)?)?;
         inner.waiting.retain(|&at, _| at > samples);

@@ -66,7 +66,7 @@ pub(super) fn choose(args: &Args) -> Result<Vec<Choice>> {
     if let Some(name) = args.parameters.0.keys().find(|name| !recipes.iter().any(|r| has(r, name))) {
         let known = |r: &&Recipe| r.parameters.iter().map(|(p, _)| (*p).to_owned()).collect::<Vec<_>>();
         let filter = recipes.iter().map(|r| r.name).collect::<Vec<_>>().join(", ");
-        let mut known: Vec<String> = recipes.iter().flat_map(|r| known(r)).collect();
+        let mut known: Vec<String> = recipes.iter().flat_map(known).collect();
         known.sort();
         known.dedup();
         return Err(Error::NotApplicable { filter, name: name.clone(), known });

@@ -21,7 +21,7 @@ use super::{
     Args,
     checkpoint::{Checkpoint, Collector},
     filters::Ready,
-    input::{Input, Step, Survey},
+    input::{Input, Survey},
 };
 use crate::{
     Error, Result,
@@ -83,19 +83,19 @@ pub(super) fn run(args: &Args, input: Input, survey: &Survey, filters: Vec<Ready
         let track = fg.add(track);
         fg.block_mut(&track).map_err(broken)?.set_instance_name(ready.name);
         let (tx, rx) = if args.equalize { ("rx", "tx") } else { ("tx", "rx") };
-        fg.stream_dyn(&align, "aligned_tx", &track, tx).map_err(broken)?;
-        fg.stream_dyn(&align, "aligned_rx", &track, rx).map_err(broken)?;
+        fg.stream_dyn(align, "aligned_tx", track, tx).map_err(broken)?;
+        fg.stream_dyn(align, "aligned_rx", track, rx).map_err(broken)?;
         for port in ["prediction", "error"] {
             let sink = sink(args, survey, ready.name, port, done, collector.as_ref())?;
             match sink {
                 Some(sink) => {
                     faults.push(sink.fault());
                     let sink = fg.add(sink);
-                    fg.stream_dyn(&track, port, &sink, "input").map_err(broken)?;
+                    fg.stream_dyn(track, port, sink, "input").map_err(broken)?;
                 }
                 None => {
                     let sink = fg.add(NullSink::<Complex32>::new());
-                    fg.stream_dyn(&track, port, &sink, "input").map_err(broken)?;
+                    fg.stream_dyn(track, port, sink, "input").map_err(broken)?;
                 }
             }
         }
@@ -152,8 +152,10 @@ fn source(
     faults: &mut Vec<Fault>,
 ) -> Result<(BlockRef<Align>, Arc<AtomicU64>)> {
     let align = match &input {
-        Input::Recordings { step: Step { correct: Some(alignment), .. }, .. } => Align::known(*alignment),
-        Input::Recordings { step, .. } => Align::delay(step.whole),
+        Input::Recordings(recordings) => match recordings.step.correct {
+            Some(alignment) => Align::known(alignment),
+            None => Align::delay(recordings.step.whole),
+        },
         Input::Bed(_) => Align::delay(0),
     };
     let align = align.lead(lead.0, lead.1).skip(done);
@@ -161,18 +163,18 @@ fn source(
     let lost = align.lost();
     let align = fg.add(align);
     match input {
-        Input::Recordings { tx, rx, .. } => {
-            for (recording, port) in [(tx, "tx"), (rx, "rx")] {
-                let source = IqSource::new(*recording).stop_when(stop.clone());
+        Input::Recordings(recordings) => {
+            for (recording, port) in [(recordings.tx, "tx"), (recordings.rx, "rx")] {
+                let source = IqSource::new(recording).stop_when(stop.clone());
                 faults.push(source.fault());
                 let source = fg.add(source);
-                fg.stream_dyn(&source, "output", &align, port).map_err(broken)?;
+                fg.stream_dyn(source, "output", align, port).map_err(broken)?;
             }
         }
         Input::Bed(bed) => {
             let bed = fg.add(BedSource::new(*bed).stop_when(stop.clone()));
-            fg.stream_dyn(&bed, "tx", &align, "tx").map_err(broken)?;
-            fg.stream_dyn(&bed, "rx", &align, "rx").map_err(broken)?;
+            fg.stream_dyn(bed, "tx", align, "tx").map_err(broken)?;
+            fg.stream_dyn(bed, "rx", align, "rx").map_err(broken)?;
         }
     }
     Ok((align, lost))

@@ -43,8 +43,14 @@ const ALIGNED: &str = "kaflow:aligned";
 
 /// Two recordings, or the test bed.
 pub(super) enum Input {
-    Recordings { tx: Box<Recording>, rx: Box<Recording>, step: Step },
+    Recordings(Box<Recordings>),
     Bed(Box<TestBed>),
+}
+
+pub(super) struct Recordings {
+    pub(super) tx: Recording,
+    pub(super) rx: Recording,
+    pub(super) step: Step,
 }
 
 /// How the recordings are brought into step.
@@ -104,7 +110,7 @@ impl Input {
             }
             Align::Auto => Step::found(align_recordings(&mut tx, &mut rx, Options::default())?, &look, rx.len()),
         };
-        Ok(Self::Recordings { tx: Box::new(tx), rx: Box::new(rx), step })
+        Ok(Self::Recordings(Box::new(Recordings { tx, rx, step })))
     }
 
     /// Looks at the start of the streams.
@@ -123,7 +129,8 @@ impl Input {
                 let source = toml::to_string(scenario).map_err(|e| Error::Data(format!("the scenario cannot be written down: {e}")))?;
                 (tx, rx, Some(scenario.sample_rate()), Step::whole(0), scenario.samples, source)
             }
-            Self::Recordings { tx, rx, step } => {
+            Self::Recordings(recordings) => {
+                let Recordings { tx, rx, step } = &mut **recordings;
                 let source = format!("{} ({}) and {} ({})", tx.data_path().display(), tx.len(), rx.data_path().display(), rx.len());
                 let start = |recording: &mut Recording| -> Result<Vec<Complex32>> {
                     let samples = recording.read_up_to(LOOK + step.reach())?;

@@ -14,12 +14,11 @@ use crate::{Error, Result, cli::output::Output, plot};
 
 /// The names of what goes into the folder besides recordings.
 const FILES: [&str; 2] = ["nmse.csv", "report.html"];
-const PICTURES: [&str; 3] = ["nmse", "average", "amplifier"];
 
 /// Refuses a folder that holds results already, unless they may be replaced.
 pub(super) fn check_folder(folder: &Path, force: bool) -> Result<()> {
-    let pictures = PICTURES.iter().flat_map(|name| plot::files(&folder.join(name)));
-    let taken = FILES.iter().map(|name| folder.join(name)).chain(pictures).find(|path| path.exists());
+    let drawn = pictures::NAMES.iter().flat_map(|name| plot::files(&folder.join(name)));
+    let taken = FILES.iter().map(|name| folder.join(name)).chain(drawn).find(|path| path.exists());
     match taken {
         Some(path) if !force => Err(Error::file(path, "output", "exists already; name another folder or add --force")),
         _ => Ok(()),

@@ -33,7 +33,8 @@ pub struct TwoSpeedConfig {
     pub motion: Motion,
     /// Samples over which the channel looks like a straight line (or, for a walk, like a constant) above the noise. Larger is slower.
     pub span: f64,
-    /// Part of its uncertainty that the nonlinearity gets back every sample; 0 for one that never changes.
+    /// Part of its uncertainty that the nonlinearity gets back every sample; 0 for one that never changes. Envelopes that are seen rarely
+    /// wander when it is large: 1e-5 costs 20 dB over a million samples of an oversampled signal without noise, 1e-6 nothing.
     pub drift: f64,
     /// Whether the taps rotate with a carrier offset that is estimated.
     pub carrier: bool,
@@ -52,7 +53,7 @@ impl Default for TwoSpeedConfig {
             memory: 0,
             motion: Motion::Velocity,
             span: 30.0,
-            drift: 1e-5,
+            drift: 1e-6,
             carrier: false,
             offset: true,
             widely_linear: false,

@@ -332,7 +332,7 @@ impl<T: Real> TwoSpeed<T> {
         if self.noise <= T::zero() {
             // The first error that is not zero sets the scale.
             self.noise = squared / relative;
-            if !(self.noise > T::zero()) {
+            if self.noise <= T::zero() || self.noise.is_nan() {
                 return;
             }
             self.channel.correct(error, relative.recip());

@@ -208,7 +208,7 @@ impl<T: Real> Saturation<T> {
         let mean = self.renormalise();
         let shrink = T::of(1.0 / ratio);
         for at in self.start..self.start + self.lags {
-            self.x[at] = self.x[at] * shrink;
+            self.x[at] *= shrink;
             basis.eval(self.x[at].norm_sqr().sqrt(), &mut self.phi[at * self.stride..][..self.stride]);
         }
         self.reopen();
