@@ -64,7 +64,7 @@ fn frame(args: &Args) -> Result<Vec<Complex32>> {
         let mut recording = Recording::open(path, args.format)?;
         let frame = recording.read_up_to(1 << 20)?;
         let power = metrics::power(&frame);
-        if !(power > 0.0) || recording.len() > 1 << 20 {
+        if power == 0.0 || recording.len() > 1 << 20 {
             return Err(Error::file(
                 path,
                 "samples",
