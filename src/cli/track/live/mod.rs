@@ -39,6 +39,9 @@ pub(in crate::cli) fn run(args: Args) -> Result<()> {
     let sweep = args.sweep()?;
     let frame = frame(&args)?;
     allow(&args, &config)?;
+    if let Some(out) = &track.out {
+        std::fs::create_dir_all(out).map_err(|e| Error::io(out, e))?;
+    }
 
     let stop = interrupt::watch();
     // Errors are reported once, by us.
@@ -61,7 +64,7 @@ fn frame(args: &Args) -> Result<Vec<Complex32>> {
         let mut recording = Recording::open(path, args.format)?;
         let frame = recording.read_up_to(1 << 20)?;
         let power = metrics::power(&frame);
-        if !(power > 0.0) || recording.len() > 1 << 20 {
+        if power == 0.0 || recording.len() > 1 << 20 {
             return Err(Error::file(
                 path,
                 "samples",
@@ -164,7 +167,7 @@ impl Session<'_> {
         (survey.input, survey.target) = finished.kept()?;
         if survey.input.is_empty() {
             return Err(Error::Data(
-                "the frame was not found in what was received: is the transmitter on, on the same frequency and strong enough?".into(),
+                "the frame was not found in what was received: is the transmitter on, on the same frequency, and strong enough?".into(),
             ));
         }
         Ok((survey, outcome, finished))

@@ -211,8 +211,11 @@ impl Args {
     }
 }
 
+/// Gain elements by name, in dB.
+type Elements = Vec<(String, f64)>;
+
 /// The overall gain and those of elements.
-fn split_gains(name: &str, gains: &[String]) -> Result<(Option<f64>, Vec<(String, f64)>)> {
+fn split_gains(name: &str, gains: &[String]) -> Result<(Option<f64>, Elements)> {
     let number = |text: &str| text.trim().parse::<f64>().map_err(|_| Error::parameter(name, "a number of dB, or NAME=DB", text));
     let (mut overall, mut elements) = (None, Vec::new());
     for gain in gains {
