@@ -18,9 +18,9 @@ pub(super) const LONG: f64 = 8e-3;
 
 /// The streams that everything is measured on: white noise and the same through a saturating amplifier.
 pub(super) struct Signal {
-    tx: Vec<Complex32>,
-    rx: Vec<Complex32>,
-    p: Vec<Complex32>,
+    pub(super) tx: Vec<Complex32>,
+    pub(super) rx: Vec<Complex32>,
+    pub(super) p: Vec<Complex32>,
 }
 
 impl Signal {

@@ -1,5 +1,6 @@
 //! `kaflow bench`: how fast the filters are on this machine.
 
+mod block;
 mod measure;
 mod textbook;
 
@@ -50,6 +51,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     say!(bench.out, "vector instructions: {}, cores: {cores}, single precision\n", Level::current());
 
     let filters = bench.filters()?;
+    let blocks = bench.blocks()?;
     let threads = if cores > 1 { bench.threads(cores)? } else { Vec::new() };
     let (budgets, keeps_up) = bench.budgets()?;
     let taps = bench.taps()?;
@@ -58,7 +60,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     if let Some(mut output) = output {
         let all = json!({
             "level": Level::current().to_string(), "cores": cores, "precision": "f32",
-            "filters": filters, "threads": threads, "budgets": budgets, "largest_budget": keeps_up, "taps": taps, "latency": calls,
+            "filters": filters, "blocks": blocks, "threads": threads, "budgets": budgets, "largest_budget": keeps_up, "taps": taps, "latency": calls,
         });
         let text = format!("{all:#}\n");
         let path = args.json.as_deref().unwrap_or(std::path::Path::new("output"));
@@ -149,6 +151,32 @@ impl Bench {
             let mut fast = tracker("rls", taps, &[])?;
             let times = self.race(&mut [&mut fast], 1000);
             report("rls", format!("{taps} taps"), &times, format!(">= {goal} MS/s"));
+        }
+        say!(self.out,);
+        Ok(rows)
+    }
+
+    /// What the flowgraph costs: the filter as a block against the bare filter.
+    fn blocks(&mut self) -> Result<Vec<Value>> {
+        say!(self.out, "{:<8} {:<26} {:>9} {:>9} {:>8}  {}", "block", "size", "bare", "in graph", "share", "goal");
+        let mut rows = Vec::new();
+        let samples = if self.quick { 1 << 20 } else { 1 << 22 };
+        for (name, taps, beats) in [("nlms", 4, 36.3), ("nlms", 16, 14.1), ("nlms", 64, 3.6), ("fklms", 4, 0.0)] {
+            let (samples, size) = if name == "nlms" { (samples, format!("{taps} taps")) } else { (samples / 8, "M=500, 4 taps".into()) };
+            let build = || if name == "nlms" { tracker("nlms", taps, &[("mu", 0.1)]) } else { fklms(500, taps) };
+            let (bare, graph) =
+                block::against_bare(build, samples, self.rounds.clamp(3, 7)).map_err(|e| crate::Error::Data(format!("flowgraph: {e}")))?;
+            let share = bare / graph;
+            // Three times what gr-adapt's block does on a machine like this.
+            let goal = if beats > 0.0 { format!(">= 90 %, {beats} MS/s") } else { ">= 90 %".into() };
+            say!(
+                self.out,
+                "{name:<8} {size:<26} {:>9.2} {:>9.2} {:>8}  {goal}",
+                1e-6 / bare,
+                1e-6 / graph,
+                format!("{:.0} %", 100.0 * share)
+            );
+            rows.push(json!({ "filter": name, "size": size, "bare_msps": 1e-6 / bare, "block_msps": 1e-6 / graph, "share": share }));
         }
         say!(self.out,);
         Ok(rows)
