@@ -217,13 +217,15 @@ fn events_mean_the_same_to_the_fast_path() {
     });
 }
 
+type Build = fn() -> Box<dyn Tracker<f32>>;
+
 #[test]
 fn a_restored_tracker_goes_on_bit_for_bit() {
     every_level(|level| {
         let (mut tx, rx) = signals::<f32>(5, 1200);
         tx[500].re = f32::NAN;
         for cut in [0, 3, 40, 77, 333, 505, 640, 1100] {
-            let build: [fn() -> Box<dyn Tracker<f32>>; 2] = [
+            let build: [Build; 2] = [
                 || recipe("fklms", Gaussian::new(1.4).unwrap(), Some(60), 3).into_tracker().unwrap(),
                 || Box::new(Nlms::new(5, 0.4, 1e-6).unwrap().into_tracker()),
             ];

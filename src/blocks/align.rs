@@ -40,10 +40,11 @@ const AHEAD: usize = super::BUFFER;
 /// # Usage
 /// ```
 /// use futuresdr::{blocks::{NullSink, VectorSource}, prelude::*};
-/// use kaflow::{blocks::Align, iq::align::Options};
+/// use kaflow::{blocks::Align, iq::align::Options, ofdm::{Config, Source, Transmitter}};
 ///
 /// # fn main() -> Result<()> {
-/// let tx: Vec<_> = (0..20_000u64).map(|i| Complex32::cis((i * i % 10_007) as f32)).collect();
+/// let mut tx = vec![Complex32::ZERO; 20_000];
+/// Transmitter::new(Config::preset("wifi")?, Source::Continuous)?.fill(&mut tx);
 /// let rx = [&vec![Complex32::new(0.0, 0.0); 123], &tx[..]].concat();
 /// let (tx, rx, align) = (VectorSource::<Complex32>::new(tx), VectorSource::<Complex32>::new(rx), Align::new(Options::default()));
 /// let (a, b) = (NullSink::<Complex32>::new(), NullSink::<Complex32>::new());

@@ -11,6 +11,8 @@ pub(crate) enum Draws {
     Noise = 2,
     PhaseNoise = 3,
     Dropper = 4,
+    /// Not the test bed, but the command's studies and searches.
+    #[cfg(feature = "cli")]
     Study = 5,
 }
 

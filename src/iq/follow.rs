@@ -541,7 +541,7 @@ mod tests {
             assert!(lost > 20_000 && out.gaps.len() > 30);
             // Pairs and gaps together are all the time there was, up to what waits inside.
             let gaps: u64 = out.gaps.iter().map(|g| g.1).sum();
-            assert!((out.tx.len() as u64 + gaps).abs_diff(400_000 - 400_000 % 16) < 30_000);
+            assert!((out.tx.len() as u64 + gaps).abs_diff(400_000) < 30_000);
             assert!(nmse_db(&out, 0) < -25.0, "{}", nmse_db(&out, 0));
             assert_eq!(follower.lock().unwrap().searches, 1);
         }

@@ -35,7 +35,7 @@ impl<T> Ring<'_, T> {
 
     fn check(&self, lags: usize) {
         assert!(
-            lags <= self.stride && lags % GROUP == 0 && self.rows.len() >= self.taps * self.stride && self.taps > 0,
+            lags <= self.stride && lags.is_multiple_of(GROUP) && self.rows.len() >= self.taps * self.stride && self.taps > 0,
             "a ring too small"
         );
     }
@@ -162,8 +162,8 @@ impl<T: Real> LagPass<'_, T> {
             }
             few.weigh::<true>(at, current, &mut sums);
         }
-        for s in 0..S {
-            self.sums[from + s] = Complex::new(sums[s].0.sum(), sums[s].1.sum());
+        for (total, sum) in self.sums[from..].iter_mut().zip(sums) {
+            *total = Complex::new(sum.0.sum(), sum.1.sum());
         }
     }
 }
@@ -198,6 +198,7 @@ impl<T: Copy, V: Vector<T>, const S: usize> Few<T, V, S> {
             let mut d = V::load(self.distance.add(at));
             let bias = V::load(self.bias.add(at));
             let mut exponents = [bias; S];
+            #[allow(clippy::needless_range_loop)] // four arrays side by side
             for s in 0..S {
                 let i = self.start[s] + at;
                 // This way round the loads are operands of the subtractions, and no instructions of their own.
@@ -257,7 +258,7 @@ impl<T: Real> Op<T> for LagRefresh<'_, T> {
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
         self.ring.check(self.lags.end);
-        assert!(self.lags.end <= self.distance.len() && self.lags.start % GROUP == 0);
+        assert!(self.lags.end <= self.distance.len() && self.lags.start.is_multiple_of(GROUP));
         for at in self.lags.step_by(V::LANES) {
             let mut sum = V::splat(T::zero());
             for row in 0..self.ring.taps {

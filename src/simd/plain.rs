@@ -10,11 +10,14 @@ const LANES: usize = 8;
 #[repr(align(32))]
 pub(crate) struct Plain<T>([T; LANES]);
 
+// The linear coefficient of a minimax polynomial is near ln 2 and not ln 2.
 /// Coefficients of `2^x` on [-1/2, 1/2] from the constant term up, minimax with the constant fixed at 1, so that the kernel of a point with
 /// itself is exactly 1. Relative error 1.1e-7 in exact arithmetic, about one rounding.
+#[allow(clippy::approx_constant)]
 pub(super) const EXP2_F32: [f32; 6] = [1.0, 0.693_147, 0.240_222_42, 0.055_507_336, 0.009_671_513, 0.001_326_472_7];
 
 /// As [`EXP2_F32`], relative error 1e-17 in exact arithmetic.
+#[allow(clippy::approx_constant, clippy::excessive_precision)]
 pub(super) const EXP2_F64: [f64; 12] = [
     1.0,
     0.693_147_180_559_945_3,

@@ -77,6 +77,9 @@ impl Size {
     }
 }
 
+/// Does the work of one figure.
+type Study = fn(&Size, &mut Report) -> Result<()>;
+
 pub(crate) fn run(args: Args) -> Result<()> {
     if args.runs == Some(0) {
         return Err(Error::parameter("runs", "at least 1", 0));
@@ -86,7 +89,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         return Err(Error::parameter("tx", "left out: only fig5 takes recordings", "a recording"));
     }
     let size = Size { runs: args.runs, seed: args.seed, quick: args.quick, recordings: args.tx.clone().zip(args.rx.clone()) };
-    let studies: [(Which, &str, fn(&Size, &mut Report) -> Result<()>); 5] = [
+    let studies: [(Which, &str, Study); 5] = [
         (Which::Fig2, "fig2", fig2::run),
         (Which::Fig3, "fig3", fig3::run),
         (Which::Fig4, "fig4", fig4::run),

@@ -223,11 +223,10 @@ fn budget(recipe: &Recipe, given: &Values) -> Option<usize> {
     }
 }
 
-fn by_search(
-    args: &Args,
-    choices: &[(&'static Recipe, Values)],
-    data: &Data,
-) -> Result<(Vec<Tuned>, Vec<(&'static str, crate::plot::Figure)>)> {
+/// The picture of one filter's search.
+type Landscape = (&'static str, crate::plot::Figure);
+
+fn by_search(args: &Args, choices: &[(&'static Recipe, Values)], data: &Data) -> Result<(Vec<Tuned>, Vec<Landscape>)> {
     let space = |(recipe, given): &(&'static Recipe, Values)| Space::new(recipe, given, budget(recipe, given), data);
     let spaces = choices.iter().map(space).collect::<Result<Vec<_>>>()?;
     let found = search(&spaces, data, Plan { candidates: args.candidates, seed: args.seed })?;

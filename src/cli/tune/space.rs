@@ -138,7 +138,7 @@ fn dimension(filter: &str, name: &'static str, settings: &Settings, data: &Data)
         "noise" if filter == "krlst" => log(1e-4, 1.0),
         "noise" => log(1e-4 * power, power),
         "order" => Some((1.0, 9.0, Spacing::Odd)),
-        "span" => log(5.0, 500.0),
+        "span" => log(5.0, 3000.0),
         "drift" => log(1e-8, 1e-3),
         _ => None,
     };

@@ -97,6 +97,8 @@ impl<T: Real> Shared<T> {
 pub(super) struct Far<T: Real> {
     shared: Arc<Shared<T>>,
     worker: Thread,
+    // Boxed, as they travel: moving a job between threads moves a pointer.
+    #[allow(clippy::vec_box)]
     spare: Vec<Box<Job<T>>>,
 }
 

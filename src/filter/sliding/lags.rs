@@ -111,8 +111,8 @@ impl<T: Real> Lags<T> {
     }
 
     fn is_loud(&self, at: usize) -> bool {
-        // Also where the power is not finite.
-        !(self.re[at] * self.re[at] + self.im[at] * self.im[at] <= self.quiet)
+        let power = self.re[at] * self.re[at] + self.im[at] * self.im[at];
+        power.is_nan() || power > self.quiet
     }
 
     /// Forgets all samples.

@@ -110,8 +110,8 @@ fn a_step_that_overflows_is_not_taken() {
     let tx = noise::<f32>(&mut state, 100);
     let mut rx = tx.clone();
     // The error overflows though both are finite.
-    for i in 40..60 {
-        rx[i] = Complex::new(if i % 2 == 0 { f32::MAX } else { -f32::MAX }, 0.0);
+    for (i, y) in rx.iter_mut().enumerate().take(60).skip(40) {
+        *y = Complex::new(if i % 2 == 0 { f32::MAX } else { -f32::MAX }, 0.0);
     }
     let mut p = vec![Complex::zero(); 100];
     sliding.track(&tx, &rx, &mut p, None);
