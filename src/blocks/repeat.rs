@@ -68,7 +68,12 @@ impl<O: CpuBufferWriter<Item = Complex32>> Repeat<O> {
 
 impl<O: CpuBufferWriter<Item = Complex32>> Kernel for Repeat<O> {
     async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
+        io.finished = self.samples.is_empty() || self.stop.load(Ordering::Relaxed);
         let output = self.output.slice();
+        if output.len() < super::BUFFER / 4 {
+            // Handing samples over is dear: not in small pieces.
+            return Ok(());
+        }
         let mut n = 0;
         while n < output.len() && !self.samples.is_empty() {
             let m = (self.samples.len() - self.at).min(output.len() - n);
@@ -79,7 +84,6 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for Repeat<O> {
         if n > 0 {
             self.output.produce(n);
         }
-        io.finished = self.samples.is_empty() || self.stop.load(Ordering::Relaxed);
         Ok(())
     }
 }

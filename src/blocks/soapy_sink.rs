@@ -132,7 +132,13 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
         }
         let slices: Vec<&[Complex32]> = self.input.iter_mut().map(|i| i.slice()).collect();
         let available = slices.iter().map(|s| s.len()).min().unwrap_or(0);
-        let n = available.min(PACKET);
+        let n = available.min(4 * PACKET);
+        let ended = self.input.iter_mut().any(|i| i.finished());
+        if n < PACKET && !ended && !self.shared.stopped() {
+            // Handing samples over is dear: not in small pieces.
+            return Ok(());
+        }
+        let slices: Vec<&[Complex32]> = self.input.iter_mut().map(|i| i.slice()).collect();
         if n > 0 {
             let packet: Packet = slices.iter().map(|s| s[..n].to_vec()).collect();
             match queue.send_timeout(packet, Duration::from_millis(50)) {
@@ -154,7 +160,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
             }
         }
         let sent_all = n == available && !io.call_again;
-        io.finished = self.shared.stopped() || (sent_all && self.input.iter_mut().any(|i| i.finished()));
+        io.finished = self.shared.stopped() || (sent_all && ended);
         Ok(())
     }
 

@@ -107,10 +107,10 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
         self.fault.clone()
     }
 
-    /// The next packet, when there is one within a moment; an error is the driver's last word.
-    fn next_packet(&mut self) -> crate::Result<Next> {
+    /// The next packet, when there is one, or one comes within a moment; an error is the driver's last word.
+    fn next_packet(&mut self, wait: bool) -> crate::Result<Next> {
         let Some((queue, _)) = &self.driver else { return Ok(Next::End) };
-        match queue.recv_timeout(Duration::from_millis(50)) {
+        match queue.recv_timeout(if wait { Duration::from_millis(50) } else { Duration::ZERO }) {
             Ok(packet) => {
                 self.shared.health.depth.store(queue.len(), Ordering::Relaxed);
                 self.packet = Some((packet?, 0));
@@ -119,6 +119,30 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
             Err(RecvTimeoutError::Timeout) => Ok(Next::Nothing),
             Err(RecvTimeoutError::Disconnected) => Ok(Next::End),
         }
+    }
+
+    /// Copies what fits of the packet to place `at` of the outputs; gives how many samples.
+    fn copy(&mut self, at: usize, room: usize) -> usize {
+        let Some((packet, used)) = &mut self.packet else { return 0 };
+        let length = packet.samples[0].len();
+        let n = (room - at).min(length - *used);
+        for (output, samples) in self.output.iter_mut().zip(&packet.samples) {
+            let (out, mut tags) = output.slice_with_tags();
+            out[at..at + n].copy_from_slice(&samples[*used..*used + n]);
+            if *used == 0 {
+                if let Some(time) = packet.time_ns {
+                    tags.add_tag(at, Tag::NamedUsize(TIME.into(), time.max(0) as usize));
+                }
+                if let Some(missing) = packet.gap {
+                    tags.add_tag(at, gap(missing as usize));
+                }
+            }
+        }
+        *used += n;
+        if *used == length {
+            self.packet = None;
+        }
+        n
     }
 
     fn end(&mut self) {
@@ -161,44 +185,30 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
 
     async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
         let room = self.output.iter_mut().map(|o| o.slice().len()).min().unwrap_or(0);
+        let room = room.min(usize::try_from(self.left).unwrap_or(usize::MAX));
         if room == 0 {
             return Ok(());
         }
-        if self.packet.is_none() {
-            match self.next_packet().map_err(|e| self.fault.raise(e))? {
-                Next::Packet => {}
-                Next::Nothing => {
-                    io.call_again = true;
-                    return Ok(());
-                }
-                Next::End => {
-                    io.finished = true;
-                    return Ok(());
-                }
-            }
-        }
-        let Some((packet, at)) = &mut self.packet else { return Ok(()) };
-        let length = packet.samples[0].len();
-        let n = room.min(length - *at).min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        for (output, samples) in self.output.iter_mut().zip(&packet.samples) {
-            let (out, mut tags) = output.slice_with_tags();
-            out[..n].copy_from_slice(&samples[*at..*at + n]);
-            if *at == 0 && n > 0 {
-                if let Some(time) = packet.time_ns {
-                    tags.add_tag(0, Tag::NamedUsize(TIME.into(), time.max(0) as usize));
-                }
-                if let Some(missing) = packet.gap {
-                    tags.add_tag(0, gap(missing as usize));
+        // Handing samples over is dear: as many packets at once as there are.
+        let mut n = 0;
+        while n < room {
+            if self.packet.is_none() {
+                match self.next_packet(n == 0).map_err(|e| self.fault.raise(e))? {
+                    Next::Packet => {}
+                    Next::Nothing => break,
+                    Next::End => {
+                        io.finished = true;
+                        break;
+                    }
                 }
             }
-            output.produce(n);
+            n += self.copy(n, room);
         }
-        *at += n;
-        self.left -= n as u64;
-        if *at == length {
-            self.packet = None;
+        if n > 0 {
+            self.output.iter_mut().for_each(|output| output.produce(n));
+            self.left -= n as u64;
         }
-        io.finished = self.left == 0;
+        io.finished |= self.left == 0;
         io.call_again = !io.finished;
         Ok(())
     }

@@ -16,7 +16,7 @@ const LOOK: usize = 1 << 13;
 
 /// Samples between two checks: soon after a search, because a drift is not known yet, and then less and less often.
 const FIRST_CHECK: u64 = 1 << 14;
-const LAST_CHECK: u64 = 1 << 19;
+const LAST_CHECK: u64 = 1 << 21;
 
 /// Fractions of a sample that are left as they are.
 const CLOSE_ENOUGH: f64 = 0.1;
