@@ -254,6 +254,10 @@ impl<T: Real> Adaptive for Mixture<T> {
         state::same_shape("members", saved.members.len(), self.members.len())?;
         state::same_shape("weights", saved.log_weights.len(), self.members.len())?;
         state::same_shape("errors", saved.errors.len(), self.members.len())?;
+        let sound = saved.log_weights.iter().chain(&saved.errors).all(|x| x.is_finite());
+        if !(sound && saved.forgetting > 0.0 && saved.forgetting <= 1.0) {
+            return Err(Error::State("damaged: a weight is not finite, or it forgets what no mixture forgets".into()));
+        }
         for (m, (name, _)) in self.members.iter().zip(&saved.members) {
             if m.name != *name {
                 return Err(Error::State(format!("it has a member '{name}' where this mixture has '{}'", m.name)));

@@ -40,6 +40,10 @@ struct Moments {
 }
 
 impl Moments {
+    fn is_finite(&self) -> bool {
+        [self.cross, self.power, self.remaining, self.stated].iter().all(|x| x.is_finite())
+    }
+
     fn trust(&self) -> f64 {
         if self.power > 0.0 { (self.cross / self.power).clamp(0.0, 1.0) } else { 0.0 }
     }
@@ -126,6 +130,9 @@ impl<T: Real> Adaptive for Residual<T> {
 
     fn restore(&mut self, bytes: &[u8]) -> Result<()> {
         let (first, second, moments): (Vec<u8>, Vec<u8>, Moments) = state::decode(&state::kind::<T>("residual"), bytes)?;
+        if !moments.is_finite() {
+            return Err(crate::Error::State("damaged: a moment of the error is not finite".into()));
+        }
         let before = self.first.save()?;
         self.first.restore(&first)?;
         if let Err(error) = self.second.restore(&second) {

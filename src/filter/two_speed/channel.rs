@@ -201,6 +201,20 @@ impl<T: Real> Channel<T> {
         }
     }
 
+    /// The lengths of all vectors, and what indices are computed from.
+    pub(super) fn lengths(&self) -> Vec<usize> {
+        let vectors = [&self.h, &self.v, &self.kp, &self.kv].into_iter().flat_map(|x| [x.re.len(), x.im.len()]);
+        let matrices = [&self.pp, &self.pv, &self.vv].into_iter().flat_map(|x| [x.re.len(), x.im.len()]);
+        let others = [self.taps, usize::from(self.moving), self.size.len(), self.each.len()];
+        vectors.chain(matrices).chain(others).collect()
+    }
+
+    /// A state that only a forger writes.
+    #[cfg(test)]
+    pub(super) fn forge(&mut self) {
+        self.pp.im.pop();
+    }
+
     pub(super) fn is_finite(&self) -> bool {
         self.h.is_finite() && self.v.is_finite()
     }

@@ -50,7 +50,8 @@
 //!
 //! - This is an extended Kalman filter on `(h, v, b, theta)` whose covariance between the blocks is dropped: each block is filtered given the
 //!   mean of the other, but all see the full variance `S`, so neither claims an error that the other may have caused.
-//! - After 4096 samples from the start or from a change of the input's power the nonlinearity learns from every sixteenth sample: it is slow by construction.
+//! - After 4096 samples from the start or from a change of the input's power the nonlinearity learns from one
+//!   sample in sixteen, at irregular intervals: it is slow by construction.
 //! - The outputs of the nonlinearity in the window are recomputed only when its weights change.
 //! - Errors beyond `z = 12` are weighted down to it (as with a heavy-tailed noise), and when `z` averages 4 over some 20 samples the channel
 //!   is taken to have jumped: its covariance, not its estimate, starts again from the prior.
@@ -61,6 +62,7 @@
 //! `tx` is divided by its running RMS, `rx` needs no scaling as long as its squares are in range. Covariances stay Hermitian to the last bit
 //! and are bounded by their priors, so that a band without excitation (oversampled OFDM) does no harm, in `f32` either.
 
+mod adaptive;
 mod basis;
 mod channel;
 mod config;
@@ -79,8 +81,8 @@ use self::channel::Channel;
 use self::linear::Vector;
 use self::power::{Change, Power};
 use self::saturation::Saturation;
-use super::{Adaptive, Tracker, finite, state};
-use crate::{Error, Real, Result};
+use super::{Adaptive, Tracker, finite};
+use crate::{Real, Result};
 
 /// Samples over which the noise variance is averaged.
 const NOISE_WINDOW: f64 = 300.0;
@@ -95,7 +97,7 @@ const SETTLED: u64 = 100;
 const HOUSEKEEPING: u64 = 16;
 /// The carrier follows the rotation of the taps over this many samples, at first faster.
 const CARRIER_WINDOW: f64 = 100.0;
-/// Samples during which the nonlinearity learns from every sample, and how many it skips to later.
+/// Samples during which the nonlinearity learns from every sample, and of how many it takes one later.
 /// Before them come samples in which it waits for the unit of the input and a first idea of the channel.
 const WARM_UP: u64 = 64;
 const EAGER: u64 = 4096;
@@ -143,6 +145,8 @@ pub struct TwoSpeed<T: Real> {
     count: u64,
     since_jump: u64,
     since_slow: u64,
+    // Samples after which the nonlinearity learns next, once it is not eager any more.
+    wait: u64,
     // Samples for which the nonlinearity still learns from every one.
     eager: u64,
     unclean: u64,
@@ -175,6 +179,7 @@ impl<T: Real> TwoSpeed<T> {
             count: 0,
             since_jump: 0,
             since_slow: 0,
+            wait: LAZY,
             eager: EAGER,
             unclean: 0,
             real: true,
@@ -308,7 +313,7 @@ impl<T: Real> TwoSpeed<T> {
         let prediction = mean + self.offset;
 
         self.since_slow += 1;
-        let slow_turn = self.config.centres > 0 && self.count >= WARM_UP && (self.eager > 0 || self.since_slow >= LAZY);
+        let slow_turn = self.config.centres > 0 && self.count >= WARM_UP && (self.eager > 0 || self.since_slow >= self.wait);
         if slow_turn {
             self.slow = self.saturation.spread(&self.channel.h, self.config.taps);
         }
@@ -350,6 +355,7 @@ impl<T: Real> TwoSpeed<T> {
         if slow_turn {
             self.saturation.correct(error, weight, self.since_slow as usize);
             self.since_slow = 0;
+            self.wait = pause(self.steps);
             self.eager = self.eager.saturating_sub(1);
             self.refresh();
         }
@@ -391,63 +397,12 @@ impl<T: Real> TwoSpeed<T> {
     }
 }
 
-impl<T: Real> Adaptive for TwoSpeed<T> {
-    fn size(&self) -> usize {
-        self.channel.taps() + self.saturation.size(&self.basis)
-    }
-
-    fn reset(&mut self) {
-        self.power = Power::default();
-        self.inverse = T::zero();
-        self.saturation.reset();
-        self.channel.reset();
-        self.u.clear();
-        self.noise = T::zero();
-        self.slow = T::zero();
-        self.offset = Complex::zero();
-        self.offset_variance = if self.config.offset { T::of(OFFSET_PRIOR) } else { T::zero() };
-        self.carrier = T::zero();
-        self.turn = Complex::one();
-        self.surprise = T::one();
-        (self.steps, self.count, self.since_jump, self.since_slow, self.unclean) = (0, 0, 0, 0, 0);
-        self.eager = EAGER;
-        self.real = true;
-    }
-
-    fn set(&mut self, name: &str, value: f64) -> Result<()> {
-        let mut config = self.config.clone();
-        match name {
-            "span" => config.span = value,
-            "drift" => config.drift = value,
-            _ => {
-                return Err(Error::NotApplicable {
-                    filter: "two-speed".into(),
-                    name: name.into(),
-                    known: vec!["span".into(), "drift".into()],
-                });
-            }
-        }
-        config.validate()?;
-        self.channel.set_span(config.span);
-        self.saturation.set_drift(config.drift);
-        self.config = config;
-        Ok(())
-    }
-
-    fn save(&self) -> Result<Vec<u8>> {
-        state::encode(&state::kind::<T>("two-speed"), self)
-    }
-
-    fn restore(&mut self, bytes: &[u8]) -> Result<()> {
-        let mut saved: Self = state::decode(&state::kind::<T>("two-speed"), bytes)?;
-        for (what, found, expected) in saved.config.shape().into_iter().zip(self.config.shape()).map(|(a, b)| (a.0, a.1, b.1)) {
-            state::same_shape(what, found, expected)?;
-        }
-        saved.basis = self.basis.clone();
-        saved.frozen = self.frozen;
-        *self = saved;
-        Ok(())
-    }
+/// Samples until the nonlinearity learns next, `LAZY` on average, never regular: in a signal that is interpolated by 8, or whose symbols are 80
+/// samples long, every sixteenth sample has the same place in its symbol, and the peaks are never among them.
+#[inline]
+fn pause(step: u64) -> u64 {
+    // The high bits of a product with 2^64 over the golden ratio are as good as random, and the same wherever the stream is cut.
+    1 + ((step.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * (2 * LAZY - 1) >> 32)
 }
 
 impl<T: Real> Tracker<T> for TwoSpeed<T> {
@@ -469,5 +424,25 @@ impl<T: Real> Tracker<T> for TwoSpeed<T> {
 
     fn freeze(&mut self, frozen: bool) {
         self.frozen = frozen;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nonlinearity_learns_from_every_place_in_a_symbol_of_any_length() {
+        for period in [2usize, 7, 8, 16, 32, 80, 144] {
+            let (mut step, mut turns, mut at) = (0, 0, vec![0u64; period]);
+            while turns < 2000 * period as u64 {
+                step += pause(step);
+                turns += 1;
+                at[step as usize % period] += 1;
+            }
+            assert!(at.iter().all(|n| (1500..2500).contains(n)), "{period}: {at:?}");
+            let mean = step as f64 / turns as f64;
+            assert!((mean - LAZY as f64).abs() < 0.5, "{mean}");
+        }
     }
 }

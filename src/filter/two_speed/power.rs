@@ -46,6 +46,17 @@ impl Power {
         if self.unit > 0.0 { self.unit.sqrt().recip() } else { 0.0 }
     }
 
+    /// Whether a stream can have led here.
+    pub(super) fn is_sound(&self) -> bool {
+        [self.mean, self.count, self.pace, self.unit].iter().all(|x| x.is_finite() && *x >= 0.0) && self.odd <= BEGIN
+    }
+
+    /// A state that only a forger writes.
+    #[cfg(test)]
+    pub(super) fn forge(&mut self) {
+        self.odd = u32::MAX;
+    }
+
     fn begin(&mut self, power: f64) {
         *self = Self { mean: power, count: 1.0, pace: 1.0, unit: power, odd: 0 };
     }

@@ -227,6 +227,29 @@ impl<T: Real> Saturation<T> {
         }
     }
 
+    /// The lengths of all vectors, and what indices are computed from.
+    pub(super) fn lengths(&self) -> Vec<usize> {
+        let vectors = [&self.theta, &self.d, &self.k].into_iter().flat_map(|x| [x.re.len(), x.im.len()]);
+        let others = [self.stride, self.memory, self.lags, self.x.len(), self.phi.len(), self.cov.re.len(), self.cov.im.len()];
+        vectors.chain(others).chain([self.prior.len(), self.gauge.len(), self.lift.len()]).collect()
+    }
+
+    /// Whether the window lies inside its line.
+    pub(super) fn is_placed(&self) -> bool {
+        self.start <= SLACK
+    }
+
+    /// States that only a forger writes.
+    #[cfg(test)]
+    pub(super) fn forge(&mut self, which: usize) {
+        match which {
+            0 => self.start = SLACK + 1,
+            1 => self.stride += 4,
+            2 => self.phi.clear(),
+            _ => self.cov.im.truncate(3),
+        }
+    }
+
     /// The complex gain `G(r)` of the part without memory.
     pub(super) fn curve(&self, basis: &Basis<T>, envelope: T) -> Complex<T> {
         let mut phi = vec![T::zero(); self.stride];
