@@ -98,7 +98,7 @@ pub fn build(parts: Parts, record: Option<&Record<'_>>) -> crate::Result<Live> {
         let repeat = fg.add(repeat);
         let sink = fg.add(sink);
         for channel in 0..radio.tx_channels() {
-            fg.stream_dyn(&repeat, "output", &sink, format!("input[{channel}]")).map_err(broken)?;
+            fg.stream_dyn(repeat, "output", sink, format!("input[{channel}]")).map_err(broken)?;
         }
     }
     let source = SoapySource::new(&mut radio)?.limit(samples.unwrap_or(u64::MAX));
@@ -106,10 +106,10 @@ pub fn build(parts: Parts, record: Option<&Record<'_>>) -> crate::Result<Live> {
     let follow = Follow::new(Follower::new(frame)?.lead(lead)).keep(keep);
     let watcher = follow.watcher();
     let (source, follow) = (fg.add(source), fg.add(follow));
-    fg.stream_dyn(&source, "output[0]", &follow, "input").map_err(broken)?;
+    fg.stream_dyn(source, "output[0]", follow, "input").map_err(broken)?;
     for channel in 1..radio.rx_channels() {
         let rest = fg.add(NullSink::<Complex32>::new());
-        fg.stream_dyn(&source, format!("output[{channel}]"), &rest, "input").map_err(broken)?;
+        fg.stream_dyn(source, format!("output[{channel}]"), rest, "input").map_err(broken)?;
     }
     let mut tracks = Vec::new();
     for (name, tracker) in trackers {
@@ -118,11 +118,11 @@ pub fn build(parts: Parts, record: Option<&Record<'_>>) -> crate::Result<Live> {
         let probe = track.probe();
         let track = fg.add(track);
         fg.block_mut(&track).map_err(broken)?.set_instance_name(name);
-        fg.stream_dyn(&follow, "tx", &track, "tx").map_err(broken)?;
-        fg.stream_dyn(&follow, "rx", &track, "rx").map_err(broken)?;
+        fg.stream_dyn(follow, "tx", track, "tx").map_err(broken)?;
+        fg.stream_dyn(follow, "rx", track, "rx").map_err(broken)?;
         for port in ["prediction", "error"] {
             let sink = fg.add(NullSink::<Complex32>::new());
-            fg.stream_dyn(&track, port, &sink, "input").map_err(broken)?;
+            fg.stream_dyn(track, port, sink, "input").map_err(broken)?;
         }
         tracks.push((track, name, probe));
     }
@@ -135,7 +135,7 @@ pub fn build(parts: Parts, record: Option<&Record<'_>>) -> crate::Result<Live> {
             let sink = IqSink::new(writer).flush_every((radio.rate() / 2.0).max(1.0) as u64, 0, |_| Ok(()));
             faults.push(sink.fault());
             let sink = fg.add(sink);
-            fg.stream_dyn(&follow, port, &sink, "input").map_err(broken)?;
+            fg.stream_dyn(follow, port, sink, "input").map_err(broken)?;
         }
     }
     Ok(Live { fg, tracks, follow, watcher, faults, radio })

@@ -22,8 +22,10 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
+type Inputs = Vec<Vec<Complex<f64>>>;
+
 /// A complex table of two taps, as exact decimals.
-fn complex_table(folder: &Path) -> (String, Vec<Vec<Complex<f64>>>, Vec<Complex<f64>>) {
+fn complex_table(folder: &Path) -> (String, Inputs, Vec<Complex<f64>>) {
     let (tx, y) = channel(21, 250);
     let x: Vec<Vec<_>> = (0..250).map(|i| vec![tx[i], if i > 0 { tx[i - 1] } else { Complex::new(0.0, 0.0) }]).collect();
     let mut csv = "x0_re,x0_im,x1_re,x1_im,label,y_re,y_im\n".to_owned();

@@ -1,6 +1,6 @@
 //! Vector instructions: one source for every level, the level chosen once, when a filter is built.
 //!
-//! A hot loop is an [`Op`]: code over a [`Vector`] of lanes, compiled once for each [`Level`] with that level's instructions enabled. So every
+//! A hot loop is an `Op`: code over a `Vector` of lanes, compiled once for each [`Level`] with that level's instructions enabled. So every
 //! level runs the same source, and the plain one, which needs no special instruction, is the same algorithm at another width.
 //! Results of two levels differ by rounding (another number of lanes sums in another order, and without FMA products are rounded); results of
 //! one level are reproducible bit for bit.
