@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use self::measure::{Contestant, LONG, Loop, SHORT, Signal, latency, race, tracker};
 use super::output::Output;
 use crate::Result;
-use crate::filter::Window;
+use crate::filter::two_speed::{TwoSpeed, TwoSpeedConfig};
+use crate::filter::{Mixture, MixtureConfig, Tracker, Window};
 use crate::simd::Level;
 
 /// Measure how fast the filters are on this machine, against a textbook loop in the same run.
@@ -93,7 +94,7 @@ fn textbook_fklms(lambda: f64, budget: usize) -> textbook::Fklms {
     }
 }
 
-fn fklms(budget: usize, taps: usize) -> Result<Box<dyn crate::filter::Tracker<f32>>> {
+fn fklms(budget: usize, taps: usize) -> Result<Box<dyn Tracker<f32>>> {
     tracker("fklms", taps, &[("budget", budget as f64), ("lambda", 0.999), ("eta", ETA), ("sigma", SIGMA)])
 }
 
@@ -104,15 +105,15 @@ impl Bench {
 
     /// The filters of the family against the textbook, and the linear ones.
     fn filters(&mut self) -> Result<Vec<Value>> {
-        say!(self.out, "{:<8} {:<26} {:>9} {:>9} {:>8}  {}", "filter", "size", "textbook", "kaflow", "ratio", "goal");
-        say!(self.out, "{:<8} {:<26} {:>9} {:>9} {:>8}", "", "", "MS/s", "MS/s", "");
+        say!(self.out, "{:<9} {:<26} {:>9} {:>9} {:>8}  {}", "filter", "size", "textbook", "kaflow", "ratio", "goal");
+        say!(self.out, "{:<9} {:<26} {:>9} {:>9} {:>8}", "", "", "MS/s", "MS/s", "");
         let mut rows = Vec::new();
         let mut out = std::io::stdout();
         let mut report = |name: &str, size: String, times: &[f64], goal: String| {
             let (fast, slow) = (1e-6 / times[0], times.get(1).map(|t| 1e-6 / t));
             let slow_text = slow.map_or("-".into(), |s| format!("{s:.3}"));
             let ratio = slow.map_or("-".into(), |s| format!("{:.1}x", fast / s));
-            say!(out, "{name:<8} {size:<26} {slow_text:>9} {fast:>9.2} {ratio:>8}  {goal}");
+            say!(out, "{name:<9} {size:<26} {slow_text:>9} {fast:>9.2} {ratio:>8}  {goal}");
             rows.push(json!({ "filter": name, "size": size, "kaflow_msps": fast, "textbook_msps": slow,
                 "ratio": slow.map(|s| fast / s), "goal": goal }));
         };
@@ -151,6 +152,21 @@ impl Bench {
             let mut fast = tracker("rls", taps, &[])?;
             let times = self.race(&mut [&mut fast], 1000);
             report("rls", format!("{taps} taps"), &times, format!(">= {goal} MS/s"));
+        }
+        {
+            let mut fast: Box<dyn Tracker<f32>> = Box::new(TwoSpeed::new(TwoSpeedConfig::default())?);
+            let times = self.race(&mut [&mut fast], 8192);
+            report("two-speed", "4 taps, 8 RBFs".into(), &times, ">= 8 MS/s".into());
+            // The mixture costs what its members cost, and a little for weighing them.
+            let mixture = MixtureConfig::default();
+            for (name, config) in mixture.members() {
+                let mut member: Box<dyn Tracker<f32>> = Box::new(TwoSpeed::new(config)?);
+                let times = self.race(&mut [&mut member], 8192);
+                report("member", name, &times, String::new());
+            }
+            let mut fast: Box<dyn Tracker<f32>> = Box::new(Mixture::standard(&mixture)?);
+            let times = self.race(&mut [&mut fast], 8192);
+            report("mixture", format!("{} members", mixture.members().len()), &times, String::new());
         }
         say!(self.out,);
         Ok(rows)

@@ -69,7 +69,7 @@ impl<T: Real> Adaptive for TwoSpeed<T> {
             return Err(Error::State("damaged: it holds a number that is not finite or a count that no stream reaches".into()));
         }
         saved.basis = self.basis.clone();
-        saved.frozen = self.frozen;
+        (saved.level, saved.frozen) = (self.level, self.frozen);
         *self = saved;
         Ok(())
     }

@@ -62,7 +62,7 @@ impl<T: Real> Basis<T> {
     }
 
     /// All functions at `envelope`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn eval(&self, envelope: T, out: &mut [T]) {
         let x = (envelope * T::of(STEPS as f64 / REACH)).min(T::of(STEPS as f64));
         let k = x.to_u32().unwrap_or(0) as usize;

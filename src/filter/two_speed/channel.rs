@@ -106,7 +106,7 @@ impl<T: Real> Channel<T> {
 
     /// One sample passes: each position moves by its velocity, and all turn with the carrier. Returns `h . u` and its variance in units of
     /// the noise, and prepares the gain for [`correct`](Self::correct).
-    #[inline]
+    #[inline(always)]
     pub(super) fn predict(&mut self, turn: Option<Complex<T>>, u: &Vector<T>) -> (Complex<T>, T) {
         if let Some(turn) = turn {
             // The velocity turns with its position.
@@ -117,7 +117,7 @@ impl<T: Real> Channel<T> {
     }
 
     /// Learns from `error`, whose variance in units of the noise is `1 / weight`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn correct(&mut self, error: Complex<T>, weight: T) {
         with_length!(self.h.len(), correct(self, error, weight));
     }

@@ -94,43 +94,43 @@ impl<T: Real> Vector<T> {
         self.im.fill(T::zero());
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn set(&mut self, i: usize, z: Complex<T>) {
         self.re[i] = z.re;
         self.im[i] = z.im;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&self, i: usize) -> Complex<T> {
         Complex::new(self.re[i], self.im[i])
     }
 
     /// `sum a_i b_i`, no conjugate.
-    #[inline]
+    #[inline(always)]
     pub(super) fn dot(&self, other: &Self) -> Complex<T> {
         with_length!(self.len(), dot(self, other))
     }
 
     /// `self += step * other`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(&mut self, step: Complex<T>, other: &Self) {
         with_length!(self.len(), add(self, step, other));
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn scale(&mut self, by: Complex<T>) {
         for (re, im) in self.re.iter_mut().zip(&mut self.im) {
             (*re, *im) = (*re * by.re - *im * by.im, *re * by.im + *im * by.re);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn scale_real(&mut self, by: T) {
         scale_real(self.len(), self, by);
     }
 
     /// Moves the first `n` elements one place on, the last of them falling off.
-    #[inline]
+    #[inline(always)]
     pub(super) fn shift(&mut self, from: usize, n: usize) {
         for i in (from + 1..from + n).rev() {
             self.re[i] = self.re[i - 1];

@@ -148,7 +148,7 @@ impl<T: Real> Saturation<T> {
     }
 
     /// Takes in the newest sample.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, x: Complex<T>, basis: &Basis<T>) {
         if self.start == 0 {
             let kept = self.lags - 1;
@@ -163,7 +163,7 @@ impl<T: Real> Saturation<T> {
     }
 
     /// Output of the nonlinearity `lag` samples ago, with the present weights.
-    #[inline]
+    #[inline(always)]
     pub(super) fn output(&self, lag: usize) -> Complex<T> {
         let mut u = Complex::zero();
         for m in 0..=self.memory {
@@ -176,6 +176,7 @@ impl<T: Real> Saturation<T> {
     }
 
     /// The variance that the weights add to a prediction through the taps `h`; prepares the gain for [`correct`](Self::correct).
+    #[inline(always)]
     pub(super) fn spread(&mut self, h: &Vector<T>, taps: usize) -> T {
         self.d.clear();
         for m in 0..=self.memory {
@@ -191,6 +192,7 @@ impl<T: Real> Saturation<T> {
     }
 
     /// Learns from `error`, whose variance is `1 / weight`; `elapsed` samples have passed since the last time.
+    #[inline(always)]
     pub(super) fn correct(&mut self, error: Complex<T>, weight: T, elapsed: usize) {
         let root = weight.sqrt();
         self.k.scale_real(root);
