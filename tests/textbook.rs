@@ -90,10 +90,8 @@ fn solve(mut a: Matrix, mut b: Vec<Complex64>) -> Vec<Complex64> {
         b.swap(i, pivot);
         for r in i + 1..n {
             let factor = a[r][i] / a[i][i];
-            for c in i..n {
-                let v = a[i][c];
-                a[r][c] -= factor * v;
-            }
+            let pivot_row = a[i].clone();
+            a[r].iter_mut().zip(&pivot_row).skip(i).for_each(|(entry, p)| *entry -= factor * p);
             let v = b[i];
             b[r] -= factor * v;
         }
@@ -175,7 +173,7 @@ fn the_kalman_filter_knows_its_error() {
     let (x, drift, n) = (noise(53, 20_000 + TAPS), noise(54, 20_000 * TAPS), noise(55, 20_000));
     // Uniform on a square of side 2: variance 2/3 in all.
     let unit = (1.5f64).sqrt();
-    let mut truth = vec![Complex64::new(0.3, 0.1), Complex64::new(-0.5, 0.6), Complex64::new(0.1, -0.9)];
+    let mut truth = [Complex64::new(0.3, 0.1), Complex64::new(-0.5, 0.6), Complex64::new(0.1, -0.9)];
     let mut filter = Kalman::new(TAPS, 1.0, q, r).unwrap();
     let mut ratio = 0.0;
     for i in 0..20_000 {

@@ -397,10 +397,12 @@ fn singular_excitation_does_not_blow_up_over_ten_million_samples() {
     singular_excitation(10_000_000);
 }
 
+type Build = fn() -> Box<dyn Tracker<f32>>;
+
 #[test]
 fn results_do_not_depend_on_how_the_streams_are_cut() {
     let (tx, rx) = simulated("a", 8, 1e-3, 3000);
-    let build: [fn() -> Box<dyn Tracker<f32>>; 3] = [
+    let build: [Build; 3] = [
         || Box::new(two_speed(TwoSpeedConfig { carrier: true, memory: 1, ..TwoSpeedConfig::default() })),
         || Box::new(mixture(4, 0)),
         || Box::new(Residual::new(Box::new(two_speed(TwoSpeedConfig::default())), Box::new(two_speed(TwoSpeedConfig::default())))),
@@ -422,7 +424,7 @@ fn results_do_not_depend_on_how_the_streams_are_cut() {
 #[test]
 fn a_restored_tracker_goes_on_as_if_it_had_never_stopped() {
     let (tx, rx) = simulated("d", 9, 1e-3, 4000);
-    let build: [fn() -> Box<dyn Tracker<f32>>; 3] = [
+    let build: [Build; 3] = [
         || Box::new(two_speed(TwoSpeedConfig { carrier: true, widely_linear: true, ..TwoSpeedConfig::default() })),
         || Box::new(mixture(4, 0)),
         || Box::new(Residual::new(Box::new(two_speed(TwoSpeedConfig::default())), Box::new(two_speed(TwoSpeedConfig::default())))),
