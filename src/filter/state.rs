@@ -1,7 +1,7 @@
 //! Saved state: a versioned, checksummed envelope around a filter's numbers.
 //!
 //! Layout, little endian: magic `KAFLOW\0\n`, version `u16`, length of the kind `u16`, the kind (UTF-8), length of the body `u64`, the
-//! body ([postcard](https://docs.rs/postcard)), CRC-32 of all that precedes. Floats are stored by their bits, so a restored filter
+//! body (in the postcard format), CRC-32 of all that precedes. Floats are stored by their bits, so a restored filter
 //! continues as if it had never stopped.
 
 use serde::{Serialize, de::DeserializeOwned};

@@ -43,7 +43,7 @@ impl<T: Real, K: Kernel<T> + 'static> GaussianKernelFilter<T, K> {
 ///
 /// A carried distance is computed anew from its terms at least every `M/2 + 8` samples, and each sample in between rounds twice. In units of the
 /// kernel's exponent, with `e` the largest distance that the window at this lag had since, the error is at most `(M/2 + 8 + L) · ε · e`
-/// and typically a hundredth of that; a sample far outside the kernel's reach counts as `e = 40 L` (`f32`) or `80 L` (`f64`), whatever its size.
+/// and usually far less; a sample far outside the kernel's reach counts as `e = 40 L` (`f32`) or `80 L` (`f64`), whatever its size.
 pub struct Sliding<T: Real, K> {
     /// Parameters always; the dictionary while `direct`.
     filter: GaussianKernelFilter<T, K>,
