@@ -407,7 +407,7 @@ impl<T: Real> TwoSpeed<T> {
 #[inline]
 fn pause(step: u64) -> u64 {
     // The high bits of a product with 2^64 over the golden ratio are as good as random, and the same wherever the stream is cut.
-    1 + ((step.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * (2 * LAZY - 1) >> 32)
+    1 + (((step.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * (2 * LAZY - 1)) >> 32)
 }
 
 /// The loop over the samples, compiled for each level of vector instructions.
