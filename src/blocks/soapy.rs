@@ -76,7 +76,7 @@ impl RadioConfig {
             rate,
             clock_source: None,
             time_source: None,
-            queue: 64,
+            queue: 512,
             patient: false,
         }
     }
