@@ -35,6 +35,23 @@ fn no_filter_allocates_once_its_dictionary_is_full() {
 }
 
 #[test]
+fn trackers_in_their_fastest_form_do_not_allocate_either() {
+    let (tx, rx) = channel(32, 4000);
+    let narrow = |z: &Complex<f64>| Complex::new(z.re as f32, z.im as f32);
+    let (tx, rx): (Vec<_>, Vec<_>) = (tx.iter().map(narrow).collect(), rx.iter().map(narrow).collect());
+    let mut prediction = vec![Complex::new(0.0f32, 0.0); 2000];
+    for name in registry::of_task(Task::Regression).chain(registry::of_task(Task::Stream)) {
+        let recipe = registry::recipe(name).unwrap();
+        let budget = recipe.parameters.iter().any(|(n, _)| *n == "budget");
+        let given: Values = budget.then(|| ("budget".into(), Value::Number(50.0))).into_iter().collect();
+        let mut tracker = registry::tracker::<f32>(&recipe.settle(&given, 1.5).unwrap(), 4).unwrap();
+        tracker.track(&tx[..2000], &rx[..2000], &mut prediction, None);
+        let counted = allocation_counter::measure(|| tracker.track(&tx[2000..], &rx[2000..], &mut prediction, None));
+        assert_eq!(counted.count_total, 0, "{name}");
+    }
+}
+
+#[test]
 fn discrete_filters_do_not_allocate_either() {
     let evict = Evict { budget: Some(30), floor: Some(1e-6) };
     let kernel = || Gaussian::new(0.5).unwrap();

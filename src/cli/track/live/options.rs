@@ -77,7 +77,7 @@ pub(in crate::cli) struct Args {
     #[arg(long, default_value_t = 50)]
     symbols: usize,
     /// Packets of 8192 samples between the driver and the filters
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 512)]
     queue: usize,
     /// Shrink the filters' budget when they do not keep up
     #[arg(long)]
