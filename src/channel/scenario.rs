@@ -6,7 +6,8 @@ use crate::{Error, Result, ofdm};
 
 /// Everything about a simulated transmission: the same scenario gives the same samples on every machine.
 ///
-/// What is left out of a file is off: no amplifier is a wire, no fading a single path of gain 1, no `snr_db` no noise.
+/// What is left out of a file is off: no amplifier is a wire, no fading a single path of gain 1, no `snr_db` no noise. A waveform's numerology that is left
+/// out is the paper's, its clipping off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -31,7 +32,7 @@ pub struct Scenario {
     #[serde(default = "sixteen")]
     pub taps_every: u64,
     /// The waveform. Its seed picks another payload for the same channel.
-    #[serde(default, with = "waveform")]
+    #[serde(default)]
     pub ofdm: ofdm::Config,
     /// The transmit amplifier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,23 +160,4 @@ pub(super) fn another(seed: u64, n: usize) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
-}
-
-/// A format without a null leaves out `clip` where there is none, and what is left out of a waveform is the paper's: so a waveform that is not
-/// clipped is written as one that is clipped out of reach.
-mod waveform {
-    use super::ofdm::{Clip, Config};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    const OUT_OF_REACH_DB: f64 = 60.0;
-
-    pub(super) fn serialize<S: Serializer>(config: &Config, serializer: S) -> Result<S::Ok, S::Error> {
-        let clip = config.clip.or(Some(Clip::at(OUT_OF_REACH_DB)));
-        Config { clip, ..config.clone() }.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Config, D::Error> {
-        let config = Config::deserialize(deserializer)?;
-        Ok(Config { clip: config.clip.filter(|clip| *clip != Clip::at(OUT_OF_REACH_DB)), ..config })
-    }
 }

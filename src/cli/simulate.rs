@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::output::{Output, check_free};
-use super::progress;
+use super::{interrupt, progress};
 use crate::channel::{Chunk, Scenario, TestBed};
 use crate::iq::sigmf::Meta;
 use crate::iq::{Datatype, Pair, Writer};
@@ -101,7 +101,10 @@ impl Files {
         let mut levels = Levels::default();
         let mut frames = Vec::new();
         let mut kept = 0;
-        while let Some(chunk) = bed.next_chunk() {
+        interrupt::watch();
+        while !interrupt::requested()
+            && let Some(chunk) = bed.next_chunk()
+        {
             levels.add(chunk);
             write_streams(chunk, kept, &mut frames, &mut tx, &mut rx)?;
             taps.write(&chunk.taps)?;
@@ -109,6 +112,9 @@ impl Files {
             bar.inc(chunk.len() as u64 + chunk.gaps.iter().map(|g| g.lost).sum::<u64>());
         }
         bar.finish_and_clear();
+        if interrupt::requested() {
+            eprintln!("kaflow: interrupted: {} of {} samples are written", bar.position(), scenario.samples);
+        }
         for writer in [tx, rx, taps] {
             writer.finish()?;
         }

@@ -30,7 +30,8 @@ pub struct Config {
     pub oversampling: usize,
     /// Length of the raised-cosine edge that two neighbouring symbols share, in samples; it eats into the prefix. 0 is a hard edge.
     pub window: usize,
-    /// Polar clipping; none by default.
+    /// Polar clipping; none where a file leaves it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<Clip>,
     /// Data symbols in a frame.
     pub symbols: usize,
