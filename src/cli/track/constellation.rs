@@ -22,7 +22,6 @@ pub(super) struct Points {
 }
 
 /// The last points of the start of the streams; nothing without `--equalize`, or where the waveform is not known.
-#[cfg_attr(not(test), expect(dead_code, reason = "for the picture of the constellation"))]
 pub(super) fn points(args: &Args, survey: &Survey, filter: &Tracked) -> Result<Option<Points>> {
     let Some((config, frames)) = survey.waveform.as_ref().filter(|_| args.equalize) else { return Ok(None) };
     let (received, sent) = (&survey.input, &survey.target);

@@ -5,6 +5,7 @@ mod constellation;
 mod filters;
 mod graph;
 mod input;
+mod learned;
 #[cfg(feature = "soapy")]
 pub(super) mod live;
 mod pictures;
