@@ -113,7 +113,7 @@ pub fn build(parts: Parts, record: Option<&Record<'_>>) -> crate::Result<Live> {
     }
     let mut tracks = Vec::new();
     for (name, tracker) in trackers {
-        let track = Track::new(tracker).metrics_every(every, skip);
+        let track = Track::new(tracker).metrics_every(every, skip).tap_history();
         faults.push(track.fault());
         let probe = track.probe();
         let track = fg.add(track);

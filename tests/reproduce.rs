@@ -1,6 +1,8 @@
 //! `kaflow reproduce` as a user runs it, in its quick form.
 #![cfg(feature = "cli")]
 
+mod common;
+
 use assert_cmd::Command;
 use serde_json::Value;
 
@@ -37,8 +39,19 @@ fn the_drawn_curves_are_the_numbers() {
     let folder = tempfile::tempdir().unwrap();
     assert!(run(&["steady", "--out", folder.path().to_str().unwrap(), "--quick"]).status.success());
     let svg = std::fs::read_to_string(folder.path().join("steady.svg")).unwrap();
-    for name in ["drift 0", "drift 0.1", "simulated"] {
-        assert!(svg.contains(&format!("data-name=\"{name}\"")), "{name}");
+    let table = std::fs::read_to_string(folder.path().join("steady.csv")).unwrap();
+    for drift in [0.0, 1e-3, 1e-2, 1e-1] {
+        let line = common::read_back(&svg, 0, &format!("σ_q² = {drift}"));
+        let rows: Vec<Vec<f64>> = table.lines().skip(1).map(|l| l.split(',').map(|v| v.parse().unwrap()).collect()).collect();
+        let rows: Vec<_> = rows.iter().filter(|row| row[1] == drift).collect();
+        assert!(rows.len() == 12 && line.len() > 100);
+        for row in rows {
+            // Between the two points of the line around it.
+            let after = line.iter().position(|p| p[0] >= row[0]).unwrap();
+            let near = (line[after - 1][1].min(line[after][1]) - 0.02, line[after - 1][1].max(line[after][1]) + 0.02);
+            let formula = 10.0 * row[3].log10();
+            assert!(formula > near.0 && formula < near.1, "eta {}: {formula} dB, drawn {near:?}", row[0]);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, Latency, Series, fault::guarded, message, state, tags};
+use super::{Fault, Latency, Series, TapHistory, fault::guarded, message, state, tags};
 use crate::filter::{self, Tracker};
 
 /// Predicts each sample of `rx` from the samples of `tx` up to it, and learns.
@@ -137,7 +137,7 @@ where
 {
     /// A block around `tracker` with buffers of another kind than the default.
     pub fn with_buffers(tracker: T) -> Self {
-        let core = Core { tracker, series: Series::new(4096, 0), frozen: false, bypass: false, keep: None };
+        let core = Core { tracker, series: Series::new(4096, 0), taps: None, frozen: false, bypass: false, keep: None };
         let (mut tx, mut rx, mut prediction, mut error) = (I::default(), I::default(), O::default(), O::default());
         for input in [&mut tx, &mut rx] {
             input.set_min_buffer_size_in_items(super::BUFFER);
@@ -166,6 +166,12 @@ where
         self
     }
 
+    /// Keeps the tracker's taps as they were at the end of each row of metrics, in bounded memory.
+    pub fn tap_history(mut self) -> Self {
+        self.core.taps = Some(TapHistory::default());
+        self
+    }
+
     /// Hands a [`Snapshot`] to `keep` at every multiple of `every` samples, and at the end of the streams.
     ///
     /// An error from `keep` ends the flowgraph.
@@ -182,9 +188,10 @@ where
 
     /// Continues from a snapshot, to the bit. On an error nothing has changed.
     pub fn resume(&mut self, snapshot: &[u8]) -> crate::Result<()> {
-        let (tracker, series): (Vec<u8>, Series) = filter::state::decode("track", snapshot)?;
+        let (tracker, series, taps): (Vec<u8>, Series, Option<TapHistory>) = filter::state::decode("track", snapshot)?;
         self.core.tracker.restore(&tracker)?;
         self.core.series = series;
+        self.core.taps = taps.or_else(|| self.core.taps.take());
         self.core.tracker.freeze(self.core.frozen);
         self.probe.write(self.core.report());
         Ok(())
@@ -198,6 +205,11 @@ where
     /// The errors over time.
     pub fn series(&self) -> &Series {
         &self.core.series
+    }
+
+    /// The taps over time, where [`tap_history`](Self::tap_history) was asked for.
+    pub fn taps(&self) -> Option<&TapHistory> {
+        self.core.taps.as_ref()
     }
 
     /// How long samples stayed in the block, and how busy it was.
@@ -269,6 +281,7 @@ where
 struct Core<T> {
     tracker: T,
     series: Series,
+    taps: Option<TapHistory>,
     frozen: bool,
     bypass: bool,
     keep: Option<(u64, Keep)>,
@@ -286,7 +299,7 @@ impl<T: Tracker<f32>> Core<T> {
 
     fn snapshot(&mut self, last: bool) -> crate::Result<()> {
         if let Some((_, keep)) = &mut self.keep {
-            let state = filter::state::encode("track", &(self.tracker.save()?, &self.series))?;
+            let state = filter::state::encode("track", &(self.tracker.save()?, &self.series, &self.taps))?;
             keep(Snapshot { samples: self.series.samples(), state, last })?;
         }
         Ok(())
@@ -323,6 +336,9 @@ impl<T: Tracker<f32>> Core<T> {
             let row = self.series.push(&rx[span], p);
             at = end;
             if row {
+                if let Some(taps) = &mut self.taps {
+                    taps.offer(self.series.samples(), || self.tracker.portrait().taps);
+                }
                 let r = self.report();
                 due.push(message::map([
                     ("step", Pmt::U64(r.samples)),

@@ -284,7 +284,8 @@ fn pictures(survey: &Survey, recording: &Recording, show: &[Picture]) -> Vec<Fig
                 let levels = Axis::new("power density", level);
                 // 80 dB below the top there is nothing to see but rounding.
                 let levels = if top.is_finite() { levels.range((top - 80.0).max(lowest(&values)), top) } else { levels };
-                let grid = Grid { x: [dx, end - dx], y: [dy - edge, edge - dy], columns: survey.columns, values };
+                let mut grid = Grid { x: [dx, end - dx], y: [dy - edge, edge - dy], columns: survey.columns, values };
+                without_empty_end(&mut grid);
                 figures.push(plot::spectrogram(format!("{name}: spectrogram"), time, frequency(), levels, grid));
             }
             (Picture::Psd, Some(psd)) => {
@@ -299,6 +300,7 @@ fn pictures(survey: &Survey, recording: &Recording, show: &[Picture]) -> Vec<Fig
             }
             (Picture::Envelope, _) => {
                 let (edges, density) = survey.envelope_density();
+                let (edges, density) = even(&edges, &density);
                 let top = edges.last().copied().unwrap_or(1.0);
                 // |x|/rms of a complex Gaussian signal, which OFDM is nearly.
                 let rayleigh = (0..=200).map(|i| top * f64::from(i) / 200.0).map(|r| [r, 2.0 * r * (-r * r).exp()]).collect();
@@ -314,6 +316,34 @@ fn pictures(survey: &Survey, recording: &Recording, show: &[Picture]) -> Vec<Fig
         }
     }
     figures
+}
+
+/// Drops the columns at the end that hold nothing: the rest of a recording may be too short for a window.
+fn without_empty_end(grid: &mut Grid) {
+    let rows = grid.rows();
+    let empty = |column: usize| (0..rows).all(|row| grid.values[row * grid.columns + column].is_nan());
+    let kept = (0..grid.columns).rev().find(|&column| !empty(column)).map_or(0, |last| last + 1);
+    if kept > 0 && kept < grid.columns {
+        grid.x[1] = grid.place(kept - 1, 0)[0];
+        grid.values = grid.values.chunks_exact(grid.columns).flat_map(|row| &row[..kept]).copied().collect();
+        grid.columns = kept;
+    }
+}
+
+/// Joins bins that are narrower than a sixtieth of the whole: few samples fall into them, and they would be noise.
+fn even(edges: &[f64], density: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    let least = edges.last().copied().unwrap_or(0.0) / 60.0;
+    let (mut joined, mut heights) = (edges.first().copied().into_iter().collect::<Vec<f64>>(), Vec::new());
+    let (mut from, mut area) = (joined.first().copied().unwrap_or(0.0), 0.0);
+    for (i, (edge, d)) in edges.windows(2).zip(density).enumerate() {
+        area += d * (edge[1] - edge[0]);
+        if edge[1] - from >= least || i + 1 == density.len() {
+            heights.push(area / (edge[1] - from));
+            joined.push(edge[1]);
+            (from, area) = (edge[1], 0.0);
+        }
+    }
+    (joined, heights)
 }
 
 fn lowest(values: &[f64]) -> f64 {

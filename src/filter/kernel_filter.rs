@@ -3,7 +3,7 @@
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, finite, require, state};
+use super::{Adaptive, Filter, Portrait, Weight, finite, require, state};
 use crate::kernel::{Centres, Kernel, Row, weigh_complex, weigh_real};
 use crate::observation::{Gaussian, Observation};
 use crate::simd::Nearest;
@@ -447,5 +447,14 @@ impl<T: Real, K: Kernel<T>> Filter<T> for KernelFilter<T, K, Gaussian<T>> {
 
     fn adapt(&mut self, x: &[Complex<T>], y: Complex<T>) -> Complex<T> {
         self.adapt(x, y)
+    }
+
+    fn portrait(&self) -> Portrait {
+        let memory = &self.memory;
+        let weight = |(i, born): (usize, &u64)| {
+            let (re, im) = (memory.coefficients[0][i].wide(), memory.coefficients[1][i].wide());
+            Weight { age: memory.admitted.saturating_sub(born + 1), size: re.hypot(im) * memory.scale.wide() }
+        };
+        Portrait { weights: memory.born.iter().enumerate().map(weight).collect(), ..Portrait::default() }
     }
 }

@@ -3,7 +3,7 @@
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, finite, require, state};
+use super::{Adaptive, Filter, Portrait, Weight, finite, require, state};
 use crate::kernel::{Centres, Kernel, Row};
 use crate::{Error, Real, Result};
 
@@ -35,6 +35,9 @@ const JITTER: f64 = 1e-6;
 #[serde(bound = "")]
 struct Memory<T: Real> {
     centres: Centres<T>,
+    /// When each centre was admitted, counted in centres.
+    born: Vec<u64>,
+    admitted: u64,
     mean: Vec<Complex<f64>>,
     covariance: Vec<f64>,
     gram: Vec<f64>,
@@ -60,6 +63,8 @@ impl<T: Real, K: Kernel<T>> KrlsT<T, K> {
             taps,
             memory: Memory {
                 centres,
+                born: Vec::with_capacity(n),
+                admitted: 0,
                 mean: Vec::with_capacity(n),
                 covariance: matrix.clone(),
                 gram: matrix.clone(),
@@ -132,6 +137,8 @@ impl<T: Real, K: Kernel<T>> KrlsT<T, K> {
         let novel = gamma >= JITTER;
         if novel {
             memory.centres.push(x);
+            memory.born.push(memory.admitted);
+            memory.admitted += 1;
             for i in 0..m {
                 memory.gram[i * n + m] = self.k[i];
                 memory.gram[m * n + i] = self.k[i];
@@ -185,6 +192,7 @@ impl<T: Real, K: Kernel<T>> KrlsT<T, K> {
         }
         memory.mean.swap_remove(r);
         memory.centres.swap_remove(r);
+        memory.born.swap_remove(r);
     }
 
     fn kind(&self) -> String {
@@ -215,6 +223,8 @@ impl<T: Real, K: Kernel<T>> Adaptive for KrlsT<T, K> {
 
     fn reset(&mut self) {
         self.memory.centres.clear();
+        self.memory.born.clear();
+        self.memory.admitted = 0;
         self.memory.mean.clear();
         self.memory.power = (0.0, 0.0);
     }
@@ -249,6 +259,7 @@ impl<T: Real, K: Kernel<T>> Adaptive for KrlsT<T, K> {
             state::same_shape("entries in a matrix", matrix.len(), n * n)?;
         }
         state::same_shape("means", memory.mean.len(), memory.centres.len())?;
+        state::same_shape("ages", memory.born.len(), memory.centres.len())?;
         if memory.centres.len() > self.budget {
             return Err(Error::State(format!("it has {} points, above this filter's budget of {}", memory.centres.len(), self.budget)));
         }
@@ -259,6 +270,7 @@ impl<T: Real, K: Kernel<T>> Adaptive for KrlsT<T, K> {
             return Err(error);
         }
         memory.mean.reserve(n);
+        memory.born.reserve(n);
         self.memory = memory;
         Ok(())
     }
@@ -287,5 +299,16 @@ impl<T: Real, K: Kernel<T>> Filter<T> for KrlsT<T, K> {
 
     fn variance(&self) -> Option<T> {
         Some(T::of(self.variance))
+    }
+
+    fn portrait(&self) -> Portrait {
+        let memory = &self.memory;
+        // The function is `k(x)ᵀQμ`: its coefficients are Qμ.
+        let rows = memory.inverse.chunks_exact(self.stride()).zip(&memory.born);
+        let weight = |(row, born): (&[f64], &u64)| {
+            let coefficient: Complex<f64> = row.iter().zip(&memory.mean).map(|(&q, mu)| mu * q).sum();
+            Weight { age: memory.admitted.saturating_sub(born + 1), size: coefficient.norm() }
+        };
+        Portrait { weights: rows.map(weight).collect(), ..Portrait::default() }
     }
 }

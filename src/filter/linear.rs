@@ -5,7 +5,7 @@ use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
 use super::covariance::{Covariance, Vector};
-use super::{Adaptive, Filter, require, state};
+use super::{Adaptive, Filter, Portrait, require, state};
 use crate::{Error, Real, Result};
 
 /// What RLS and Kalman filters share: weights, covariance and scratch space, in double precision whatever `T` is.
@@ -152,6 +152,10 @@ impl<T: Real> Filter<T> for Rls {
         self.linear.update(e, self.lambda, 1.0 / self.lambda, 100.0 * prior, prior);
         narrow(p)
     }
+
+    fn portrait(&self) -> Portrait {
+        Portrait::of_taps(self.weights())
+    }
 }
 
 /// The exact Kalman filter of `w' = λw + q`, `y = x·w + n` with `q ~ N(0, process_noise · I)`, `n ~ N(0, noise)`, starting from `P = I`.
@@ -246,5 +250,9 @@ impl<T: Real> Filter<T> for Kalman {
 
     fn variance(&self) -> Option<T> {
         Some(T::of(self.linear.variance))
+    }
+
+    fn portrait(&self) -> Portrait {
+        Portrait::of_taps(self.weights())
     }
 }

@@ -4,7 +4,7 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, finite, require, state};
+use super::{Adaptive, Filter, Portrait, finite, require, state};
 use crate::observation::Gain;
 use crate::{Error, Real, Result};
 
@@ -75,5 +75,9 @@ impl<T: Real> Filter<T> for Lms<T> {
             }
         }
         p
+    }
+
+    fn portrait(&self) -> Portrait {
+        Portrait::of_taps(&self.weights)
     }
 }

@@ -4,7 +4,7 @@ use num_complex::{Complex, Complex64};
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, Rls, finite, require, state};
+use super::{Adaptive, Filter, Portrait, Rls, finite, require, state};
 use crate::{Real, Result};
 
 /// `p = Σ_l Σ_k w_lk x_l |x_l|^(2k)`: odd powers of every tap, weights by [`Rls`].
@@ -75,5 +75,9 @@ impl<T: Real> Filter<T> for MemoryPolynomial {
         self.expand(x);
         let p = self.rls.adapt(&self.features, Complex64::new(y.re.wide(), y.im.wide()));
         Complex::new(T::of(p.re), T::of(p.im))
+    }
+
+    fn portrait(&self) -> Portrait {
+        Portrait::of_taps(self.rls.weights().iter().step_by(self.terms))
     }
 }

@@ -17,7 +17,7 @@ use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
 use super::two_speed::{Motion, TwoSpeed, TwoSpeedConfig};
-use super::{Adaptive, Tracker, finite, require, state};
+use super::{Adaptive, Portrait, Tracker, finite, require, state};
 use crate::{Error, Real, Result};
 
 /// Samples that the members are run over at a time; results do not depend on it.
@@ -308,5 +308,11 @@ impl<T: Real> Tracker<T> for Mixture<T> {
     fn freeze(&mut self, frozen: bool) {
         self.frozen = frozen;
         self.members.iter_mut().for_each(|m| m.tracker.freeze(frozen));
+    }
+
+    /// That of the member with the greatest weight.
+    fn portrait(&self) -> Portrait {
+        let best = self.members.iter().zip(&self.weights).max_by(|a, b| a.1.total_cmp(b.1));
+        best.map_or_else(Portrait::default, |(m, _)| m.tracker.portrait())
     }
 }

@@ -22,6 +22,7 @@ mod memory_polynomial;
 mod mixture;
 mod nlms;
 mod nlms_stream;
+mod portrait;
 mod recipes;
 pub mod registry;
 mod residual;
@@ -38,6 +39,7 @@ pub use memory_polynomial::MemoryPolynomial;
 pub use mixture::{Mixture, MixtureConfig};
 pub use nlms::Nlms;
 pub use nlms_stream::NlmsStream;
+pub use portrait::{Portrait, Weight};
 pub use recipes::{GaussianKernelFilter, bernoulli_klms, fklms, klms, multinomial_klms, norma, poisson_klms, qklms, steady_state_error};
 pub use residual::Residual;
 pub use sliding::Sliding;
@@ -91,6 +93,11 @@ pub trait Filter<T: Real>: Adaptive {
     fn variance(&self) -> Option<T> {
         None
     }
+
+    /// What was learned so far, to look at; empty where there is nothing to see. Allocates.
+    fn portrait(&self) -> Portrait {
+        Portrait::default()
+    }
 }
 
 /// A filter on a pair of streams: predicts each `rx` sample from the `tx` samples up to it.
@@ -107,6 +114,11 @@ pub trait Tracker<T: Real>: Adaptive {
 
     /// Stops (`true`) or resumes (`false`) learning; predictions go on.
     fn freeze(&mut self, frozen: bool);
+
+    /// What was learned so far, to look at; empty where there is nothing to see. Allocates.
+    fn portrait(&self) -> Portrait {
+        Portrait::default()
+    }
 }
 
 impl<A: Adaptive + ?Sized> Adaptive for Box<A> {
@@ -137,6 +149,9 @@ impl<T: Real, F: Filter<T> + ?Sized> Filter<T> for Box<F> {
     fn variance(&self) -> Option<T> {
         (**self).variance()
     }
+    fn portrait(&self) -> Portrait {
+        (**self).portrait()
+    }
 }
 
 impl<T: Real, F: Tracker<T> + ?Sized> Tracker<T> for Box<F> {
@@ -148,6 +163,9 @@ impl<T: Real, F: Tracker<T> + ?Sized> Tracker<T> for Box<F> {
     }
     fn freeze(&mut self, frozen: bool) {
         (**self).freeze(frozen);
+    }
+    fn portrait(&self) -> Portrait {
+        (**self).portrait()
     }
 }
 

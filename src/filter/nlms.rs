@@ -4,7 +4,7 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, finite, require, set_in_range, state};
+use super::{Adaptive, Filter, Portrait, finite, require, set_in_range, state};
 use crate::{Error, Real, Result};
 
 /// NLMS: `p = w·x` (no conjugate), then `w += mu / (regularization + xᴴx) · conj(x) · (y − p)`.
@@ -94,5 +94,9 @@ impl<T: Real> Filter<T> for Nlms<T> {
             }
         }
         p
+    }
+
+    fn portrait(&self) -> Portrait {
+        Portrait::of_taps(&self.weights)
     }
 }

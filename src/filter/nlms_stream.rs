@@ -4,7 +4,7 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Nlms, Tracker, finite, state};
+use super::{Adaptive, Nlms, Portrait, Tracker, finite, state};
 use crate::simd::{GROUP, Level, NlmsRun};
 use crate::{Error, Real, Result};
 
@@ -155,5 +155,10 @@ impl<T: Real> Tracker<T> for NlmsStream<T> {
 
     fn freeze(&mut self, frozen: bool) {
         self.frozen = frozen;
+    }
+
+    fn portrait(&self) -> Portrait {
+        let weights: Vec<_> = self.planes.w_re.iter().zip(&self.planes.w_im).map(|(&re, &im)| Complex::new(re, im)).collect();
+        Portrait::of_taps(&weights[..self.nlms.size()])
     }
 }

@@ -4,7 +4,7 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Tracker, finite, state};
+use super::{Adaptive, Portrait, Tracker, finite, state};
 use crate::{Real, Result};
 
 /// Samples that the stages are run over at a time; results do not depend on it.
@@ -174,5 +174,10 @@ impl<T: Real> Tracker<T> for Residual<T> {
         self.frozen = frozen;
         self.first.freeze(frozen);
         self.second.freeze(frozen);
+    }
+
+    /// Taps and gain of the first stage, the weights of the second.
+    fn portrait(&self) -> Portrait {
+        Portrait { weights: self.second.portrait().weights, ..self.first.portrait() }
     }
 }

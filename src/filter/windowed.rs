@@ -4,7 +4,7 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, Tracker, finite, state};
+use super::{Adaptive, Filter, Portrait, Tracker, finite, state};
 use crate::{Error, Real, Result};
 
 /// The last `L` samples of a stream, newest first, zeros before the first sample.
@@ -141,6 +141,10 @@ impl<T: Real, F: Filter<T>> Tracker<T> for Windowed<T, F> {
 
     fn freeze(&mut self, frozen: bool) {
         self.frozen = frozen;
+    }
+
+    fn portrait(&self) -> Portrait {
+        self.filter.portrait()
     }
 }
 

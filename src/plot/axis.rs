@@ -100,6 +100,11 @@ impl Scale {
         if self.log { (value.ln() - self.lo.ln()) / (self.hi.ln() - self.lo.ln()) } else { (value - self.lo) / (self.hi - self.lo) }
     }
 
+    /// What lies there: the inverse of [`at`](Self::at).
+    pub(crate) fn value(&self, at: f64) -> f64 {
+        if self.log { self.lo * (self.hi / self.lo).powf(at) } else { self.lo + (self.hi - self.lo) * at }
+    }
+
     /// Ticks, at most about `most` with a label, and the axis' title, which carries the unit and its prefix.
     pub(crate) fn ticks(&self, axis: &Axis, most: usize) -> (Vec<Tick>, String) {
         let limit = axis.ticks_up_to.filter(|l| l.is_finite() && *l > self.lo && *l < self.hi);

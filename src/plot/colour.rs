@@ -98,15 +98,16 @@ const INDIGO: Colour = Colour(0x33, 0x22, 0x88);
 const CYCLE: [Colour; 8] = [BLUE, ORANGE, GREEN, PINK, SKY, VERMILLION, WINE, OLIVE];
 const DASHES: [Dash; 4] = [Dash::Solid, Dash::Dashed, Dash::DashDot, Dash::Dotted];
 
-/// Names without case and punctuation. Linear baselines are grey, broken lines are linear in their parameters or a bound.
-const TABLE: [(&str, Colour, Dash); 36] = [
+/// Names without case and punctuation. Linear baselines are grey; broken lines are linear in their parameters, or a bound, or NORMA, which often
+/// coincides with fKLMS.
+const TABLE: [(&str, Colour, Dash); 37] = [
     ("lms", GREY, Dash::Dotted),
     ("nlms", GREY, Dash::Solid),
     ("rls", GREY, Dash::Dashed),
     ("klms", SKY, Dash::Solid),
     ("fklms", BLUE, Dash::Solid),
     ("qklms", ORANGE, Dash::Solid),
-    ("norma", PINK, Dash::Solid),
+    ("norma", PINK, Dash::Dashed),
     ("krlst", GREEN, Dash::Solid),
     ("mprls", WINE, Dash::Dashed),
     ("gmprls", WINE, Dash::DashDot),
@@ -122,7 +123,7 @@ const TABLE: [(&str, Colour, Dash); 36] = [
     ("exact", BLACK, Dash::Dotted),
     ("poisson", BLUE, Dash::Dashed),
     ("bernoulli", ORANGE, Dash::Dashed),
-    ("multinomial", PINK, Dash::Dashed),
+    ("multinomial", PINK, Dash::Dotted),
     ("rx", GREY, Dash::Solid),
     ("received", GREY, Dash::Solid),
     ("tx", GREEN, Dash::Solid),
@@ -135,6 +136,7 @@ const TABLE: [(&str, Colour, Dash); 36] = [
     ("mean", INK, Dash::Solid),
     ("theory", BLACK, Dash::Dashed),
     ("measured", PALE, Dash::Solid),
+    ("estimate", BLUE, Dash::Solid),
     ("learned", VERMILLION, Dash::Solid),
 ];
 

@@ -99,7 +99,14 @@ pub(crate) fn level(panel: &Panel) -> Option<(&Axis, Scale)> {
 /// All marks, in their order.
 pub(crate) fn marks(scene: &mut Scene, panel: &Panel, place: &Place, size: f64) {
     let before = scene.shapes.len();
+    // Where two lines coincide, a broken one shows the other through its gaps: unbroken lines go first, in the places where lines are.
+    let broken = |mark: &&Mark| matches!(mark, Mark::Line { style, .. } if style.dash != Dash::Solid);
+    let is_line = |mark: &&Mark| matches!(mark, Mark::Line { .. });
+    let mut lines: Vec<&Mark> = panel.marks.iter().filter(is_line).collect();
+    lines.sort_by_key(broken);
+    let mut lines = lines.into_iter();
     for mark in &panel.marks {
+        let mark = if is_line(&mark) { lines.next().unwrap_or(mark) } else { mark };
         draw(scene, mark, panel, place, size);
     }
     if scene.shapes.len() == before && !panel.marks.is_empty() {
@@ -208,16 +215,31 @@ fn draw(scene: &mut Scene, mark: &Mark, panel: &Panel, place: &Place, size: f64)
 fn heat(scene: &mut Scene, panel: &Panel, place: &Place, grid: &super::Grid) {
     let Some((axis, scale)) = level(panel) else { return };
     let (frame, [left, right, bottom, top]) = (place.frame, grid.edges());
+    // What is not positive lies beyond the edge of a logarithmic axis.
+    let edge = |scale: &Scale, value: f64| if scale.log { value.max(scale.lo) } else { value };
+    let (left, right, bottom, top) = (edge(&place.x, left), edge(&place.x, right), edge(&place.y, bottom), edge(&place.y, top));
     if grid.rows() == 0 || ![left, right, bottom, top].iter().all(|v| v.is_finite()) {
         return;
     }
     let (a, b) = (place.within((place.across(left), place.up(top))), place.within((place.across(right), place.up(bottom))));
-    // Cells beyond a given range are cut off by whole cells.
-    let small = reduce::pool(grid, frame.w as usize, frame.h as usize);
-    let rows = small.values.chunks_exact(small.columns).rev();
+    if a.0 >= b.0 || a.1 >= b.1 {
+        return;
+    }
+    // A pixel for each cell where the whole grid is in sight and has no more cells than there are px; else one for each px.
+    let whole = |from: f64, to: f64, lo: f64, hi: f64, log: bool| !log && from <= lo.min(hi) + 1e-9 && to >= lo.max(hi) - 1e-9;
+    let cuts = |axis: &Scale, from: f64, to: f64, first: f64, last: f64, cells: usize, px: f64| {
+        let px = (px.ceil() as usize).max(1);
+        let count = if whole(axis.lo, axis.hi, first, last, axis.log) { cells.min(px) } else { px };
+        (0..=count).map(|i| axis.value(from + (to - from) * i as f64 / count as f64)).collect::<Vec<f64>>()
+    };
+    let (w, h) = (b.0 - a.0, b.1 - a.1);
+    let xs = cuts(&place.x, (a.0 - frame.x) / frame.w, (b.0 - frame.x) / frame.w, left, right, grid.columns, w);
+    let ys = cuts(&place.y, (frame.bottom() - b.1) / frame.h, (frame.bottom() - a.1) / frame.h, bottom, top, grid.rows(), h);
+    let columns = xs.len() - 1;
+    let values = reduce::pool(grid, &xs, &ys);
     let shade = |&value: &f64| viridis(if axis.takes(value) { scale.at(value) } else { f64::NAN });
-    let pixels = rows.flat_map(|row| row.iter().map(shade)).collect();
-    scene.shapes.push(Shape::Image { place: Rect { x: a.0, y: a.1, w: b.0 - a.0, h: b.1 - a.1 }, columns: small.columns, pixels });
+    let pixels = values.chunks_exact(columns).rev().flat_map(|row| row.iter().map(shade)).collect();
+    scene.shapes.push(Shape::Image { place: Rect { x: a.0, y: a.1, w, h }, columns, pixels });
 }
 
 fn rule(scene: &mut Scene, panel: &Panel, place: &Place, (upright, at, words): (bool, f64, &str), size: f64) {

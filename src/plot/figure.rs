@@ -21,6 +21,8 @@ pub struct Figure {
     pub panels: Vec<Panel>,
     /// Width of the page in px; its height follows from the panels.
     pub width: f64,
+    /// Below all panels, in as many lines as it takes; empty for none.
+    pub caption: String,
 }
 
 /// Two axes and what is drawn between them.
@@ -32,7 +34,7 @@ pub struct Panel {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn, later ones above earlier ones.
+    /// What is drawn, later ones above earlier ones, but broken lines above unbroken ones.
     pub marks: Vec<Mark>,
     /// Small panels inside this one.
     pub insets: Vec<Inset>,
@@ -260,13 +262,18 @@ impl Panel {
 impl Figure {
     /// A page without panels, 800 px wide.
     pub fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), columns: 1, panels: Vec::new(), width: 800.0 }
+        Self { title: title.into(), columns: 1, panels: Vec::new(), width: 800.0, caption: String::new() }
     }
 
     /// The same with one panel more.
     pub fn with(mut self, panel: Panel) -> Self {
         self.panels.push(panel);
         self
+    }
+
+    /// The same with words below the panels.
+    pub fn captioned(self, caption: impl Into<String>) -> Self {
+        Self { caption: caption.into(), ..self }
     }
 
     /// The same with `columns` panels in a row.

@@ -56,13 +56,6 @@ pub(crate) fn scene(figure: &Figure) -> Scene {
     let width = if figure.width.is_finite() { figure.width.clamp(120.0, 10_000.0) } else { 800.0 };
     let mut panels: Vec<Measured> = figure.panels.iter().map(|panel| Measured::new(panel, FULL)).collect();
 
-    // One legend at the top serves panels that would all have the same.
-    let mut shared = Vec::new();
-    if panels.len() > 1 && panels.iter().all(|p| !p.legend.is_empty() && p.legend == panels[0].legend) {
-        shared = std::mem::take(&mut panels[0].legend);
-        panels.iter_mut().for_each(|p| p.legend.clear());
-    }
-
     let mut scene = Scene { title: figure.title.clone(), width, height: 0.0, shapes: Vec::new() };
     let mut y = EDGE;
     if !figure.title.is_empty() {
@@ -70,11 +63,9 @@ pub(crate) fn scene(figure: &Figure) -> Scene {
         scene.text((width / 2.0, y), text::fit(&figure.title, HEADLINE, width - 2.0 * EDGE), HEADLINE, Anchor::Middle, INK);
         y += 10.0;
     }
-    if !shared.is_empty() {
-        y += legend::draw(&mut scene, &shared, (EDGE + 20.0, y), width - 2.0 * EDGE - 40.0, FULL.tick) + 4.0;
-    }
+    let shared = share_legends(&mut panels, columns, width);
     let mut heights: Vec<f64> = panels.iter().map(|p| p.height(width / columns as f64)).collect();
-    let mut cells = cells(&panels, &heights, columns, width, y).0;
+    let mut cells = cells(&panels, &heights, &shared, columns, width, y).0;
     // Panels whose two axes share a scale are no taller than their width lets them be.
     for ((height, measured), (cell, margins)) in heights.iter_mut().zip(&panels).zip(cells.iter().zip(align(&panels, &cells))) {
         if measured.panel.equal {
@@ -82,14 +73,58 @@ pub(crate) fn scene(figure: &Figure) -> Scene {
             *height = height.min(frame.h + margins.top + margins.bottom);
         }
     }
-    (cells, y) = self::cells(&panels, &heights, columns, width, y);
-    scene.height = y + EDGE;
+    (cells, y) = self::cells(&panels, &heights, &shared, columns, width, y);
+    for legend in &shared {
+        let top = cells[legend.first].rect.y - legend.height(width);
+        legend::draw(&mut scene, &legend.entries, (EDGE + 20.0, top), SharedLegend::room(width), FULL.tick);
+    }
+    for line in text::wrap(&figure.caption, FULL.tick, width - 4.0 * EDGE) {
+        y += FULL.tick + 5.0;
+        scene.text((2.0 * EDGE, y + 4.0), line, FULL.tick, Anchor::Start, INK);
+    }
+    scene.height = y + if figure.caption.is_empty() { EDGE } else { EDGE + 6.0 };
 
     let margins = align(&panels, &cells);
     for ((measured, cell), margins) in panels.iter().zip(&cells).zip(&margins) {
         measured.draw(&mut scene, cell.rect, margins);
     }
     scene
+}
+
+/// A legend above whole rows of panels, in place of each one's own.
+struct SharedLegend {
+    /// The first panel of the first row.
+    first: usize,
+    entries: Vec<Entry>,
+}
+
+impl SharedLegend {
+    fn room(width: f64) -> f64 {
+        width - 2.0 * EDGE - 40.0
+    }
+
+    fn height(&self, width: f64) -> f64 {
+        legend::height(&self.entries, Self::room(width), FULL.tick) + 4.0
+    }
+}
+
+/// Takes the legends of neighbours that fill whole rows and would all have the same.
+fn share_legends(panels: &mut [Measured], columns: usize, width: f64) -> Vec<SharedLegend> {
+    let rows: Vec<usize> = cells(panels, &vec![1.0; panels.len()], &[], columns, width, 0.0).0.iter().map(|cell| cell.row).collect();
+    let ends = |i: usize| i == rows.len() || i == 0 || rows[i] != rows[i - 1];
+    let mut shared = Vec::new();
+    let mut first = 0;
+    while first < panels.len() {
+        let alike = panels[first..].iter().take_while(|p| !p.legend.is_empty() && p.legend == panels[first].legend).count();
+        let end = (first..=first + alike).rev().find(|&i| ends(i)).unwrap_or(first);
+        if ends(first) && end > first + 1 {
+            let entries = std::mem::take(&mut panels[first].legend);
+            panels[first..end].iter_mut().for_each(|p| p.legend.clear());
+            shared.push(SharedLegend { first, entries });
+        }
+        first = end.max(first + 1);
+    }
+    shared
 }
 
 struct Cell {
@@ -100,17 +135,18 @@ struct Cell {
 }
 
 /// Where each panel goes, and where the last row ends.
-fn cells(panels: &[Measured], heights: &[f64], columns: usize, width: f64, top: f64) -> (Vec<Cell>, f64) {
+fn cells(panels: &[Measured], heights: &[f64], shared: &[SharedLegend], columns: usize, width: f64, top: f64) -> (Vec<Cell>, f64) {
     const GAP: f64 = 14.0;
     let column_width = (width - 2.0 * EDGE - GAP * (columns - 1) as f64) / columns as f64;
     let mut cells: Vec<Cell> = Vec::new();
     let (mut y, mut row, mut column, mut row_height) = (top, 0, 0, 0.0_f64);
-    for (measured, height) in panels.iter().zip(heights) {
+    for (i, (measured, height)) in panels.iter().zip(heights).enumerate() {
         let span = measured.panel.span.clamp(1, columns);
         if column + span > columns {
             y += row_height + GAP;
             (row, column, row_height) = (row + 1, 0, 0.0);
         }
+        y += shared.iter().find(|legend| legend.first == i).map_or(0.0, |legend| legend.height(width));
         let x = EDGE + column as f64 * (column_width + GAP);
         let rect = Rect { x, y, w: span as f64 * (column_width + GAP) - GAP, h: *height };
         cells.push(Cell { rect, row, column, span });

@@ -98,22 +98,28 @@ fn uniform(index: usize) -> f64 {
     ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// `grid` with at most `columns` by `rows` cells, each the largest of those that it stands for: a burst must not vanish.
-pub(crate) fn pool(grid: &Grid, columns: usize, rows: usize) -> Grid {
-    let (across, down) = (grid.columns.div_ceil(columns.max(1)).max(1), grid.rows().div_ceil(rows.max(1)).max(1));
-    if across == 1 && down == 1 {
-        return grid.clone();
+/// `grid` as seen through the cells between neighbouring `xs` and `ys`, both increasing, row by row. Each is the largest of those that it touches: a burst must
+/// not vanish.
+pub(crate) fn pool(grid: &Grid, xs: &[f64], ys: &[f64]) -> Vec<f64> {
+    let [left, right, bottom, top] = grid.edges();
+    let touched = |cut: &[f64], lo: f64, hi: f64, count: usize| {
+        // A cut on the edge of a cell, give or take rounding, does not touch the cell behind it.
+        let at = |v: f64, shift: f64| ((v - lo) / (hi - lo) * count as f64 + shift).clamp(0.0, count as f64 - 1.0) as usize;
+        let first = at(cut[0], 1e-6);
+        first..at(cut[1], -1e-6).max(first) + 1
+    };
+    let columns: Vec<_> = xs.windows(2).map(|cut| touched(cut, left, right, grid.columns)).collect();
+    let mut values = Vec::with_capacity(columns.len() * ys.len());
+    for cut in ys.windows(2) {
+        let rows = touched(cut, bottom, top, grid.rows());
+        // `max` ignores NaN on either side.
+        let largest = |columns: &std::ops::Range<usize>| {
+            let cells = rows.clone().flat_map(|row| &grid.values[row * grid.columns..][columns.clone()]);
+            cells.fold(f64::NAN, |most, &v| most.max(v))
+        };
+        values.extend(columns.iter().map(largest));
     }
-    let (columns, rows) = (grid.columns.div_ceil(across), grid.rows().div_ceil(down));
-    let mut values = vec![f64::NAN; columns * rows];
-    for (row, line) in grid.values.chunks_exact(grid.columns).enumerate() {
-        for (column, &value) in line.iter().enumerate() {
-            let slot = &mut values[row / down * columns + column / across];
-            // `max` ignores NaN on either side.
-            *slot = slot.max(value);
-        }
-    }
-    Grid { columns, values, ..grid.clone() }
+    values
 }
 
 /// The line at height `level`, as segments in the grid's coordinates: marching squares, where saddles are settled by the mean of the four.
@@ -200,8 +206,21 @@ mod tests {
     fn pooling_keeps_the_burst() {
         let mut grid = Grid::of([0.0, 1.0], [0.0, 1.0], 1001, 333, |_, _| -90.0);
         grid.values[7 * 1001 + 500] = -10.0;
-        let small = pool(&grid, 100, 100);
-        assert!(small.columns <= 100 && small.rows() <= 100);
-        assert_eq!(small.values.iter().copied().fold(f64::MIN, f64::max), -10.0);
+        let cuts: Vec<f64> = (0..=100).map(|i| f64::from(i) / 100.0).collect();
+        let small = pool(&grid, &cuts, &cuts);
+        assert_eq!(small.len(), 100 * 100);
+        // Its cell lies across a cut in both directions.
+        let seen: Vec<usize> = small.iter().enumerate().filter(|(_, v)| **v == -10.0).map(|(i, _)| i).collect();
+        assert_eq!(seen, [149, 150, 249, 250]);
+    }
+
+    #[test]
+    fn cells_beyond_the_cuts_are_left_out_and_those_between_keep_their_place() {
+        let grid = Grid::of([0.0, 9.0], [0.0, 9.0], 10, 10, |x, y| 10.0 * y + x);
+        // The whole grid, cell by cell, is itself.
+        let all: Vec<f64> = (0..=10).map(|i| f64::from(i) - 0.5).collect();
+        assert_eq!(pool(&grid, &all, &all), grid.values);
+        // Columns 3 and 4 of rows 7 and 8, the outer ones by half.
+        assert_eq!(pool(&grid, &[3.0, 3.5, 4.5], &[6.5, 7.5, 8.0]), [73.0, 74.0, 83.0, 84.0]);
     }
 }

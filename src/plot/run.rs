@@ -4,7 +4,7 @@ use num_complex::Complex64;
 
 use super::axis::{Axis, Scale, number};
 use super::colour::{style_at, styles_of};
-use super::figure::{Figure, Mark, Panel};
+use super::figure::{Figure, Grid, Mark, Panel};
 
 /// A named line.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,6 +83,8 @@ pub enum Part {
     Real,
     /// Imaginary part.
     Imaginary,
+    /// Angle in degrees, from −180 to 180; a line that would jump from one end to the other is broken.
+    Phase,
 }
 
 /// The impulse response of one channel over time.
@@ -96,24 +98,45 @@ pub struct Taps {
     pub taps: Vec<Vec<Complex64>>,
 }
 
-/// Taps over time, a panel for each channel, two of them in a row where there are several.
+/// Lines that can be told apart in one panel.
+const LINES: usize = 8;
+
+/// Taps over time, a panel for each channel, two of them in a row where there are several. More than eight taps are drawn as a map, delay over time.
 pub fn taps_over_time(title: impl Into<String>, time: Axis, channels: &[Taps], part: Part) -> Figure {
-    let (label, pick): (_, fn(Complex64) -> f64) = match part {
-        Part::Magnitude => ("|h|", |h| h.norm()),
-        Part::Real => ("Re h", |h| h.re),
-        Part::Imaginary => ("Im h", |h| h.im),
+    let (label, unit, pick): (_, _, fn(Complex64) -> f64) = match part {
+        Part::Magnitude => ("|h|", "", |h| h.norm()),
+        Part::Real => ("Re h", "", |h| h.re),
+        Part::Imaginary => ("Im h", "", |h| h.im),
+        Part::Phase => ("arg h", "°", |h| h.arg().to_degrees()),
     };
     let several = channels.len() > 1;
     // One scale for all channels, so that they can be compared.
     let heights = channels.iter().flat_map(|c| &c.taps).flatten().map(|&h| pick(h));
     let Scale { lo, hi, .. } = Scale::around(&Axis::default(), heights, 0.05);
-    let lo = if part == Part::Magnitude { 0.0 } else { lo };
+    let (lo, hi) = match part {
+        Part::Magnitude => (0.0, hi),
+        Part::Phase => (-180.0, 180.0),
+        Part::Real | Part::Imaginary => (lo, hi),
+    };
     let mut figure = Figure::new(title).columns(if several { 2 } else { 1 });
     for channel in channels {
-        let mut panel =
-            Panel::new(time.clone(), Axis::new(label, "").range(lo, hi)).titled(&channel.name).height(if several { 250.0 } else { 340.0 });
+        let level = Axis::new(label, unit).range(lo, hi);
+        let height = if several { 250.0 } else { 340.0 };
+        if channel.taps.len() > LINES
+            && let [first, .., last] = channel.times[..]
+        {
+            let values = channel.taps.iter().flatten().map(|&h| pick(h)).collect();
+            let grid = Grid { x: [first, last], y: [0.0, channel.taps.len() as f64 - 1.0], columns: channel.times.len(), values };
+            let panel = Panel::new(time.clone(), Axis::new("tap", "")).titled(&channel.name).height(height);
+            figure.panels.push(panel.with(Mark::Heat { grid, level }));
+            continue;
+        }
+        let mut panel = Panel::new(time.clone(), level).titled(&channel.name).height(height);
         for (delay, tap) in channel.taps.iter().enumerate() {
-            let points = channel.times.iter().zip(tap).map(|(&t, &h)| [t, pick(h)]).collect();
+            let mut points: Vec<[f64; 2]> = channel.times.iter().zip(tap).map(|(&t, &h)| [t, pick(h)]).collect();
+            if part == Part::Phase {
+                unjoin(&mut points);
+            }
             panel.marks.push(Mark::Line { name: format!("tap {delay}"), note: String::new(), points, style: style_at(delay) });
         }
         figure.panels.push(panel);
@@ -121,12 +144,21 @@ pub fn taps_over_time(title: impl Into<String>, time: Axis, channels: &[Taps], p
     figure
 }
 
+/// Breaks a line of angles where it runs over the edge.
+fn unjoin(points: &mut Vec<[f64; 2]>) {
+    for i in (1..points.len()).rev() {
+        if (points[i][1] - points[i - 1][1]).abs() > 180.0 {
+            points.insert(i, [points[i][0], f64::NAN]);
+        }
+    }
+}
+
 /// The weights in a filter's dictionary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
     /// The filter's name.
     pub name: String,
-    /// How many samples ago each centre was admitted.
+    /// How many centres were admitted after each one; samples, where every sample becomes a centre.
     pub ages: Vec<f64>,
     /// The absolute value of its coefficient.
     pub sizes: Vec<f64>,
@@ -135,7 +167,7 @@ pub struct Weights {
 /// Size of each weight over its age, and how much of the total size is younger than that.
 pub fn weights(title: impl Into<String>, filters: &[Weights]) -> Figure {
     let oldest = filters.iter().flat_map(|f| &f.ages).copied().filter(|a| a.is_finite()).fold(0.0, f64::max);
-    let age = || Axis::new("age", "samples").range(0.0, oldest);
+    let age = || Axis::new("age", "centres admitted since").range(0.0, oldest);
     let mut each = Panel::new(age(), Axis::new("size |α|", "").log()).height(300.0);
     let mut share = Panel::new(age(), Axis::new("share of size up to age", "%").range(0.0, 100.0)).height(240.0);
     let names: Vec<&str> = filters.iter().map(|f| f.name.as_str()).collect();

@@ -52,7 +52,8 @@ pub fn repeats(title: impl Into<String>, x: Axis, y: Axis, runs: &[Vec<[f64; 2]>
         let name = if i == 0 { format!("{} runs", runs.len()) } else { String::new() };
         panel.marks.push(Mark::Line { name, note: String::new(), points: run.clone(), style: Style::solid(PALE, 1.0).opacity(0.8) });
     }
-    let style = style_of(name).width(2.6).dash(Dash::Solid);
+    // In a colour, whatever the name: the runs are grey.
+    let style = Style::solid(BLUE, 2.6);
     panel.marks.push(Mark::Line { name: name.to_owned(), note: String::new(), points: mean, style });
     Figure::new(title).with(panel)
 }
@@ -151,6 +152,10 @@ pub fn landscape(title: impl Into<String>, parameters: &[Axis], score: Axis, can
         }
         return Figure::new(title).with(panel);
     }
+    let mut title = title.into();
+    if let Some(c) = best {
+        title += &format!(": best {} {}", number(c.score, 2), score.unit);
+    }
     let mut figure = Figure::new(title).columns(parameters.len().clamp(1, 2));
     for (i, axis) in parameters.iter().enumerate() {
         let points = candidates.iter().map(|c| [value(c, i), c.score]).collect();
@@ -158,10 +163,16 @@ pub fn landscape(title: impl Into<String>, parameters: &[Axis], score: Axis, can
         let mut panel =
             Panel::new(axis.clone(), score.clone()).height(270.0).with(Mark::Dots { name: String::new(), points, style, ring: false });
         if let Some(c) = best {
-            panel.title = format!("best {} {} at {}", number(c.score, 2), score.unit, short(value(c, i)));
+            panel.title = format!("best at {}", short(value(c, i)));
             panel.marks.push(ring([value(c, i), c.score], 10.0));
         }
         figure.panels.push(panel);
+    }
+    // No hole in the last row.
+    if figure.panels.len() % figure.columns == 1
+        && let Some(last) = figure.panels.last_mut()
+    {
+        last.span = figure.columns;
     }
     figure
 }

@@ -33,6 +33,18 @@ pub(crate) fn fit(text: &str, size: f64, room: f64) -> String {
     String::new()
 }
 
+/// `text` in lines that fit into `room` px, broken between words where that is possible.
+pub(crate) fn wrap(text: &str, size: f64, room: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line, size) + width(" ", size) + width(word, size) <= room => *line = format!("{line} {word}"),
+            _ => lines.push(fit(word, size, room)),
+        }
+    }
+    lines
+}
+
 /// The outlines of `text` with its baseline's left end at the origin, y downwards.
 pub(crate) fn outlines(text: &str, size: f64) -> Option<tiny_skia::Path> {
     struct Pen {
@@ -86,6 +98,15 @@ mod tests {
         let long = fit("a rather long legend entry", 12.0, 80.0);
         assert!(long.ends_with('…') && width(&long, 12.0) <= 80.0);
         assert_eq!(fit("anything", 12.0, 1.0), "");
+    }
+
+    #[test]
+    fn wrapped_lines_fit_and_hold_all_words() {
+        let text = "Gray lines show 11 repeats of the experiment,\nand the dark curve their average.";
+        let lines = wrap(text, 12.0, 150.0);
+        assert!(lines.len() > 2 && lines.iter().all(|line| width(line, 12.0) <= 150.0), "{lines:?}");
+        assert_eq!(lines.join(" "), text.split_whitespace().collect::<Vec<_>>().join(" "));
+        assert!(wrap("", 12.0, 100.0).is_empty());
     }
 
     #[test]

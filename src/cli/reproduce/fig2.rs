@@ -219,8 +219,11 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         },
     );
     bar.finish_and_clear();
+    if done == 0 {
+        return Ok(());
+    }
 
-    let mean_power = tail_powers.iter().sum::<f64>() / done.max(1) as f64;
+    let mean_power = tail_powers.iter().sum::<f64>() / done as f64;
     let mut lines = Vec::new();
     for (i, name) in names.iter().enumerate() {
         let ratios: Vec<f64> = tails[i].iter().map(|t| t / mean_power).collect();
@@ -252,11 +255,16 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         .collect();
     let chart: Vec<Bar> =
         lines.iter().map(|l| Bar { name: l.name.clone(), value: l.value, error: l.error, reference: l.reference }).collect();
-    report.figure(&Figure::compose(
+    let caption = "One-step predictions of a Gaussian process with covariance exp(−(t − s)²/2·10²) exp(−(x − y)²/2·0.2²) and noise at 10 dB. Top: squared error over \
+                   the mean power, averaged over simulations and ten steps. Bottom: samples 201 to 1000, bars of two standard errors; rings: an independent \
+                   implementation, 300 simulations. Budgets: NORMA, fKLMS and KRLS-T 20 centres, QKLMS ε = 0.05, KLMS none; gp is the limit that the true kernel \
+                   sets. Parameters are those with the least error on a scan, as in the paper.";
+    let page = Figure::compose(
         format!("Tracking a spatio-temporal Gaussian process, {done} simulations"),
         1,
         [plot::nmse_over_time("", Axis::new("time step", ""), &curves_of), plot::bars("", Axis::new("asymptotic NMSE", "dB"), &chart)],
-    ))?;
+    );
+    report.figure(&page.captioned(caption))?;
     let header: Vec<String> = std::iter::once("step".to_owned()).chain(names.iter().map(|n| format!("{n}_nmse"))).collect();
     report.csv(&header, (0..STEPS).map(|t| std::iter::once(t as f64).chain(curves.iter().map(|c| c[t] / total_power)).collect()))?;
     report.table(

@@ -145,7 +145,22 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
     if let [only] = bottom.panels.as_mut_slice() {
         only.span = 2;
     }
-    report.figure(&Figure::compose(format!("Tracking {what}"), 2, [top, averages, bottom]))?;
+    let below = match &recorded {
+        Some(_) => "Bottom: real part of the taps that a Kalman filter sees, its variances estimated from the recording.",
+        None => {
+            "Bottom: real part of the true taps between two transmit and two receive antennas of the test bed: the four channels of a 2 × 2 MIMO system, which is \
+             how we read the paper's \"4-channel MIMO system\"."
+        }
+    };
+    let caption = format!(
+        "Top: one-step NMSE over {} samples at a time{}, parameters tuned on the first {TUNED_ON} samples; NORMA and fKLMS keep {BUDGET} centres. Middle: the \
+         average over all samples{}; rings: what the paper reports for its own recording. {below}",
+        block * AVERAGED,
+        if done > 1 { ", powers averaged over the simulations" } else { "" },
+        if done > 1 { ", bars of two standard errors" } else { "" },
+    );
+    let page = Figure::compose(format!("Tracking {what}"), 2, [top, averages, bottom]);
+    report.figure(&page.captioned(caption))?;
 
     let tap_name = |channel: usize, tap: usize| match channels.len() {
         1 => format!("tap{tap}_re"),

@@ -84,10 +84,10 @@ pub(crate) fn run(args: Args) -> Result<()> {
     if args.runs == Some(0) {
         return Err(Error::parameter("runs", "at least 1", 0));
     }
-    std::fs::create_dir_all(&args.out).map_err(|e| Error::io(&args.out, e))?;
     if args.tx.is_some() && !matches!(args.figure, Which::Fig5 | Which::All) {
         return Err(Error::parameter("tx", "left out: only fig5 takes recordings", "a recording"));
     }
+    std::fs::create_dir_all(&args.out).map_err(|e| Error::io(&args.out, e))?;
     let size = Size { runs: args.runs, seed: args.seed, quick: args.quick, recordings: args.tx.clone().zip(args.rx.clone()) };
     let studies: [(Which, &str, Study); 5] = [
         (Which::Fig2, "fig2", fig2::run),

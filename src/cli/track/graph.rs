@@ -25,9 +25,9 @@ use super::{
 };
 use crate::{
     Error, Result,
-    blocks::{Align, BedSource, Fault, IqSink, IqSource, Probe, Row, Track},
+    blocks::{Align, BedSource, Fault, IqSink, IqSource, Probe, Row, TapHistory, Track},
     cli::{interrupt, progress},
-    filter::registry::Settings,
+    filter::{Adaptive as _, Portrait, Tracker, registry::Settings},
     iq::{Datatype, Writer, sigmf::Meta},
 };
 
@@ -41,6 +41,27 @@ pub(super) struct Tracked {
     pub(super) centres: usize,
     pub(super) rate: f64,
     pub(super) p99: Duration,
+    /// Its taps over time, and what it had learned at the end.
+    pub(super) taps: TapHistory,
+    pub(super) portrait: Portrait,
+}
+
+impl Tracked {
+    pub(super) fn of(name: &'static str, settings: Settings, track: &Tracking) -> Self {
+        let series = track.series();
+        Self {
+            name,
+            settings,
+            total: series.total(),
+            samples: series.samples(),
+            rows: series.rows(),
+            centres: track.tracker().size(),
+            rate: track.latency().rate(),
+            p99: track.latency().quantile(0.99),
+            taps: track.taps().cloned().unwrap_or_default(),
+            portrait: track.tracker().portrait(),
+        }
+    }
 }
 
 /// What all of them have done.
@@ -50,7 +71,7 @@ pub(super) struct Outcome {
     pub(super) lost: u64,
 }
 
-type Tracking = Track<Box<dyn crate::filter::Tracker<f32>>>;
+type Tracking = Track<Box<dyn Tracker<f32>>>;
 
 /// How often a row of the error curve is closed: fine enough for a picture of short runs; long ones merge rows.
 fn every(total: u64) -> u64 {
@@ -71,7 +92,7 @@ pub(super) fn run(args: &Args, input: Input, survey: &Survey, filters: Vec<Ready
     let mut tracks = Vec::new();
     let mut settings = Vec::new();
     for (i, ready) in filters.into_iter().enumerate() {
-        let mut track = Tracking::new(ready.tracker).metrics_every(every(survey.total), args.skip).confined(".");
+        let mut track = Tracking::new(ready.tracker).metrics_every(every(survey.total), args.skip).tap_history().confined(".");
         if let Some(checkpoint) = &resumed {
             track.resume(&checkpoint.states[i])?;
         }
@@ -106,18 +127,7 @@ pub(super) fn run(args: &Args, input: Input, survey: &Survey, filters: Vec<Ready
     let fg = execute(args, survey, fg, &tracks, &stop, &lost, &faults)?;
     let mut filters = Vec::new();
     for ((track, name, _), settings) in tracks.iter().zip(settings) {
-        let track = track.get(&fg).map_err(broken)?;
-        let series = track.series();
-        filters.push(Tracked {
-            name,
-            settings,
-            total: series.total(),
-            samples: series.samples(),
-            rows: series.rows(),
-            centres: track.tracker().size(),
-            rate: track.latency().rate(),
-            p99: track.latency().quantile(0.99),
-        });
+        filters.push(Tracked::of(name, settings, &*track.get(&fg).map_err(broken)?));
     }
     Ok(Outcome { filters, interrupted: stop.load(Ordering::Relaxed), lost: lost.load(Ordering::Relaxed) })
 }

@@ -1,9 +1,11 @@
 //! `kaflow track`: any filters over a pair of recordings, or over the built-in test bed.
 
 mod checkpoint;
+mod constellation;
 mod filters;
 mod graph;
 mod input;
+mod learned;
 #[cfg(feature = "soapy")]
 pub(super) mod live;
 mod pictures;

@@ -1,107 +1,133 @@
 //! What the report shows.
 
-use num_complex::{Complex32, Complex64};
+use std::fmt::Write as _;
+
+use num_complex::Complex32;
 
 use super::{
-    Args,
+    Args, constellation,
     graph::{Outcome, Tracked},
     input::Survey,
+    learned,
     report::by_error,
 };
 use crate::{
-    Result,
+    Complex64, Result,
     filter::registry,
-    metrics::{AmCurve, welch},
-    plot::{AmplifierCurve, Axis, Bar, Figure, NmseCurve, Series, am_am_pm, bars, nmse_over_time, psd},
+    metrics::{Evm, welch},
+    ofdm,
+    plot::{Axis, Bar, Constellation, Figure, NmseCurve, Series, bars, constellations, nmse_over_time, psd},
 };
 
-/// The pictures by file name; the last two only where they say something.
-pub(super) const NAMES: [&str; 4] = ["nmse", "average", "spectrum", "amplifier"];
+/// A picture and the numbers behind it, under one name.
+pub(super) struct Picture {
+    pub(super) name: &'static str,
+    pub(super) figure: Figure,
+    /// A table; empty where another file has the numbers.
+    pub(super) csv: String,
+}
 
-/// Samples of the amplifier's scatter: more only hide one another.
-const DOTS: usize = 4000;
+/// The pictures by file name; all but the first two only where they say something.
+pub(super) const NAMES: [&str; 7] = ["nmse", "average", "spectrum", "constellation", "amplifier", "taps", "weights"];
 
 /// Samples of the spectra, and of each of the windows that they average.
-const SPECTRUM: usize = 1 << 14;
+pub(super) const START: usize = 1 << 14;
 const WINDOW: usize = 512;
 
-pub(super) fn all(args: &Args, survey: &Survey, outcome: &Outcome) -> Result<Vec<(&'static str, Figure)>> {
+pub(super) fn all(args: &Args, survey: &Survey, outcome: &Outcome) -> Result<Vec<Picture>> {
     let best_first = by_error(outcome);
-    let mut pictures = vec![(NAMES[0], errors(survey, &best_first))];
-    let averages: Vec<_> = best_first
-        .iter()
-        .filter(|f| f.total.nmse_db().is_finite())
-        .map(|f| Bar { name: f.name.into(), value: f.total.nmse_db(), error: None, reference: None })
-        .collect();
-    if !averages.is_empty() {
-        pictures.push((NAMES[1], bars("Prediction error, average", Axis::new("NMSE", "dB"), &averages)));
+    let mut pictures = vec![errors(survey, &best_first)];
+    pictures.extend(averages(&best_first));
+    if let Some(best) = best_first.first() {
+        if survey.target.len() >= 4 * WINDOW {
+            pictures.push(spectrum(args, survey, best)?);
+        }
+        pictures.extend(constellation(args, survey, best)?);
     }
-    if let Some(best) = best_first.first().filter(|_| survey.target.len() >= 4 * WINDOW) {
-        pictures.push((NAMES[2], spectrum(args, survey, best)?));
-    }
-    if !args.equalize && coherent(&survey.input, &survey.target) {
-        pictures.push((NAMES[3], amplifier(&survey.input, &survey.target)?));
-    }
+    pictures.extend(learned::amplifier(args, survey, &best_first)?);
+    pictures.extend(learned::taps(survey, &best_first));
+    pictures.extend(learned::weights(&best_first));
     Ok(pictures)
 }
 
-fn errors(survey: &Survey, filters: &[&Tracked]) -> Figure {
-    let rate = survey.sample_rate.unwrap_or(0.0);
-    let (time, scale) = if rate > 0.0 { (Axis::new("time", "ms"), 1e3 / rate) } else { (Axis::new("sample", ""), 1.0) };
-    let curves: Vec<_> = filters
-        .iter()
-        .map(|f| NmseCurve {
-            name: f.name.into(),
-            points: f.rows.iter().map(|r| [(r.end as f64 - 0.5 * r.samples as f64) * scale, r.nmse_db()]).collect(),
-            average_db: Some(f.total.nmse_db()),
-        })
-        .collect();
-    nmse_over_time("Prediction error over time", time, &curves)
+/// Time on an axis, and how long a sample is on it.
+pub(super) fn time(survey: &Survey) -> (Axis, f64) {
+    match survey.sample_rate.filter(|rate| *rate > 0.0) {
+        Some(rate) => (Axis::new("time", "s"), 1.0 / rate),
+        None => (Axis::new("sample", ""), 1.0),
+    }
+}
+
+fn errors(survey: &Survey, filters: &[&Tracked]) -> Picture {
+    let (time, scale) = time(survey);
+    let mut csv = String::from("filter,end,samples,nmse_db\n");
+    for f in filters {
+        for row in &f.rows {
+            let _ = writeln!(csv, "{},{},{},{}", f.name, row.end, row.samples, row.nmse_db());
+        }
+    }
+    let curve = |f: &&Tracked| NmseCurve {
+        name: f.name.into(),
+        points: f.rows.iter().map(|r| [(r.end as f64 - 0.5 * r.samples as f64) * scale, r.nmse_db()]).collect(),
+        average_db: Some(f.total.nmse_db()),
+    };
+    let curves: Vec<_> = filters.iter().map(curve).collect();
+    Picture { name: "nmse", figure: nmse_over_time("Prediction error over time", time, &curves), csv }
+}
+
+fn averages(filters: &[&Tracked]) -> Option<Picture> {
+    let bar = |f: &&Tracked| Bar { name: f.name.into(), value: f.total.nmse_db(), error: None, reference: None };
+    let averages: Vec<_> = filters.iter().map(bar).filter(|bar| bar.value.is_finite()).collect();
+    let figure = bars("Prediction error, average", Axis::new("NMSE", "dB"), &averages);
+    (!averages.is_empty()).then(|| Picture { name: "average", figure, csv: String::new() })
+}
+
+/// The start of what a filter is fed and of what it predicts, at most [`START`] samples.
+pub(super) fn start(survey: &Survey) -> (&[Complex32], &[Complex32]) {
+    let input = &survey.input[survey.advance.min(survey.input.len())..];
+    let n = input.len().min(survey.target.len()).min(START);
+    (&input[..n], &survey.target[..n])
 }
 
 /// What the best filter explains of the start of the streams, and what it leaves.
-fn spectrum(args: &Args, survey: &Survey, best: &Tracked) -> Result<Figure> {
+fn spectrum(args: &Args, survey: &Survey, best: &Tracked) -> Result<Picture> {
     let rate = survey.sample_rate.filter(|rate| *rate > 0.0);
-    let (frequency, scale) = if rate.is_some() { (Axis::new("frequency", "MHz"), 1e-6) } else { (Axis::new("cycles a sample", ""), 1.0) };
-    let input = &survey.input[survey.advance.min(survey.input.len())..];
-    let n = input.len().min(survey.target.len()).min(SPECTRUM);
-    let (input, target) = (&input[..n], &survey.target[..n]);
-    let mut prediction = vec![Complex32::default(); n];
+    let frequency = if rate.is_some() { Axis::new("frequency", "Hz") } else { Axis::new("cycles a sample", "") };
+    let (input, target) = start(survey);
+    let mut prediction = vec![Complex32::default(); target.len()];
     registry::tracker::<f32>(&best.settings, args.taps)?.track(input, target, &mut prediction, None);
     let error: Vec<_> = target.iter().zip(&prediction).map(|(y, p)| y - p).collect();
     let line = |name: &str, samples: &[Complex32]| -> Result<Series> {
         let density = welch(samples, WINDOW, rate.unwrap_or(1.0))?;
-        let points = (0..density.density.len()).map(|i| [density.frequency(i) * scale, 10.0 * density.density[i].max(1e-30).log10()]);
+        let points = (0..density.density.len()).map(|i| [density.frequency(i), 10.0 * density.density[i].max(1e-30).log10()]);
         Ok(Series::new(name, points.collect()))
     };
     let received = if args.equalize { "tx" } else { "rx" };
     let lines = [line(received, target)?, line("prediction", &prediction)?, line("error", &error)?];
-    Ok(psd(format!("Spectra, {}", best.name), frequency, if rate.is_some() { "dB/Hz" } else { "dB" }, &lines))
-}
-
-/// Whether the received samples follow the sent ones closely enough to show what the amplifier does: not through echoes and fading.
-fn coherent(tx: &[Complex32], rx: &[Complex32]) -> bool {
-    let wide = |z: &Complex32| Complex64::new(z.re.into(), z.im.into());
-    let pairs = || tx.iter().zip(rx).map(|(x, y)| (wide(x), wide(y))).filter(|(x, y)| (x * y).norm_sqr().is_finite());
-    let cross: Complex64 = pairs().map(|(x, y)| y * x.conj()).sum();
-    let (sent, received): (f64, f64) = (pairs().map(|(x, _)| x.norm_sqr()).sum(), pairs().map(|(_, y)| y.norm_sqr()).sum());
-    cross.norm_sqr() > 0.8 * sent * received && sent > 0.0
-}
-
-fn amplifier(tx: &[Complex32], rx: &[Complex32]) -> Result<Figure> {
-    let step = tx.len().div_ceil(DOTS).max(1);
-    let mut measured = AmplifierCurve { name: "measured".into(), ..AmplifierCurve::default() };
-    for (x, y) in tx.iter().zip(rx).step_by(step).filter(|(x, y)| x.norm() > 0.0 && (*x * *y).norm().is_finite()) {
-        measured.input.push(x.norm().into());
-        measured.output.push(y.norm().into());
-        measured.phase_deg.push((y * x.conj()).arg().to_degrees().into());
+    let mut csv = format!("frequency,{received}_db,prediction_db,error_db\n");
+    for (i, [f, y]) in lines[0].points.iter().enumerate() {
+        let _ = writeln!(csv, "{f},{y},{},{}", lines[1].points[i][1], lines[2].points[i][1]);
     }
-    let mean = AmCurve::measure(tx, rx, 40)?;
-    let mean = AmplifierCurve {
-        name: "mean".into(),
-        input: mean.iter().map(|p| p.input).collect(),
-        output: mean.iter().map(|p| p.output).collect(),
-        phase_deg: mean.iter().map(|p| p.phase_deg).collect(),
+    let figure = psd(format!("Spectra, {}", best.name), frequency, if rate.is_some() { "dB/Hz" } else { "dB" }, &lines);
+    Ok(Picture { name: "spectrum", figure, csv })
+}
+
+/// The symbols that one tap for each carrier finds, and those that the best filter finds.
+fn constellation(args: &Args, survey: &Survey, best: &Tracked) -> Result<Option<Picture>> {
+    let Some((config, _)) = &survey.waveform else { return Ok(None) };
+    let Some(points) = constellation::points(args, survey, best)? else { return Ok(None) };
+    let ideal = ofdm::Constellation::new(config.modulation);
+    let mut csv = String::from("equaliser,re,im\n");
+    let mut cloud = |name: &str, points: &[Complex32]| {
+        let mut evm = Evm::default();
+        for &z in points {
+            evm.push(z, ideal.point(ideal.decide(z)));
+            let _ = writeln!(csv, "{name},{},{}", z.re, z.im);
+        }
+        let symbols = points.iter().map(|z| Complex64::new(z.re.into(), z.im.into())).collect();
+        Constellation { title: format!("{name}: {:.1} % from the nearest symbol", evm.percent()), symbols }
     };
-    Ok(am_am_pm("Received against sent amplitude", &measured, &[mean]))
+    let clouds = [cloud("one tap a carrier", &points.one_tap), cloud(best.name, &points.equalised)];
+    let all: Vec<_> = ideal.points().iter().map(|z| Complex64::new(z.re.into(), z.im.into())).collect();
+    Ok(Some(Picture { name: "constellation", figure: constellations("Constellation before and after the filter", &clouds, &all), csv }))
 }

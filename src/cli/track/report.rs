@@ -8,17 +8,14 @@ use super::{
     Args,
     graph::{Outcome, Tracked},
     input::Survey,
-    pictures,
+    pictures::{self, Picture},
 };
 use crate::{Error, Result, cli::output::Output, plot};
 
-/// The names of what goes into the folder besides recordings.
-const FILES: [&str; 2] = ["nmse.csv", "report.html"];
-
 /// Refuses a folder that holds results already, unless they may be replaced.
 pub(super) fn check_folder(folder: &Path, force: bool) -> Result<()> {
-    let drawn = pictures::NAMES.iter().flat_map(|name| plot::files(&folder.join(name)));
-    let taken = FILES.iter().map(|name| folder.join(name)).chain(drawn).find(|path| path.exists());
+    let of = |name: &&str| plot::files(&folder.join(name)).into_iter().chain([folder.join(format!("{name}.csv"))]);
+    let taken = std::iter::once(folder.join("report.html")).chain(pictures::NAMES.iter().flat_map(of)).find(|path| path.exists());
     match taken {
         Some(path) if !force => Err(Error::file(path, "output", "exists already; name another folder or add --force")),
         _ => Ok(()),
@@ -131,21 +128,16 @@ fn json(args: &Args, survey: &Survey, outcome: &Outcome) -> Value {
 /// Curves, pictures and the page.
 fn files(args: &Args, survey: &Survey, outcome: &Outcome, folder: &Path, table: &str) -> Result<()> {
     let filters = by_error(outcome);
-    let path = folder.join("nmse.csv");
-    let mut csv = Output::create(&path, true)?;
-    let mut text = String::from("filter,end,samples,nmse_db\n");
-    for f in &filters {
-        for row in &f.rows {
-            let _ = writeln!(text, "{},{},{},{}", f.name, row.end, row.samples, row.nmse_db());
-        }
-    }
-    csv.write_all(text.as_bytes()).map_err(|e| Error::io(&path, e))?;
-    csv.finish()?;
-
     let mut figures = String::new();
-    for (name, figure) in pictures::all(args, survey, outcome)? {
+    for Picture { name, figure, csv } in pictures::all(args, survey, outcome)? {
         figure.save(folder.join(name))?;
         let _ = writeln!(figures, "<figure>{}</figure>", figure.svg());
+        if !csv.is_empty() {
+            let path = folder.join(format!("{name}.csv"));
+            let mut out = Output::create(&path, true)?;
+            out.write_all(csv.as_bytes()).map_err(|e| Error::io(&path, e))?;
+            out.finish()?;
+        }
     }
     let mut parameters = String::new();
     for f in &filters {
@@ -157,8 +149,9 @@ fn files(args: &Args, survey: &Survey, outcome: &Outcome, folder: &Path, table: 
     let text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>kaflow track</title>\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n\
-         <style>body{{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em}}\
-         pre{{overflow-x:auto}}td{{padding:.1em 1em .1em 0;vertical-align:top}}figure{{margin:1.5em 0}}svg{{max-width:100%;height:auto}}</style>\n\
+         <style>:root{{color-scheme:light dark}}body{{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em}}\
+         pre{{overflow-x:auto}}td{{padding:.1em 1em .1em 0;vertical-align:top}}\
+         figure{{margin:1.5em 0}}svg{{max-width:100%;height:auto;border-radius:4px}}</style>\n\
          </head><body>\n<h1>kaflow track</h1>\n<pre>{}</pre>\n<pre>{}</pre>\n{figures}<h2>Parameters</h2>\n\
          <table><tr><td>all</td><td>taps {}, ahead {}, skip {}</td></tr>\n{parameters}</table>\n</body></html>\n",
         escape(&survey.source),

@@ -49,7 +49,7 @@ impl Found {
         let worst = candidates.iter().map(|c| c.score).filter(|s| s.is_finite()).fold(best, f64::max);
         // What is far off would press the rest flat.
         let reach = (worst - best).clamp(0.05, 8.0);
-        let level = Axis::new("NMSE", "dB").range(best - 0.05 * reach, best + reach);
+        let level = Axis::new("NMSE", "dB").range(best - 0.05 * reach, best + 1.05 * reach);
         plot::landscape(format!("Search for {}, {} candidates", space.recipe.name, candidates.len()), &axes, level, &candidates)
     }
 

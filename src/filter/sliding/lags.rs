@@ -167,6 +167,12 @@ impl<T: Real> Lags<T> {
         for (l, x) in window.iter_mut().enumerate() {
             *x = Complex::new(self.re[at + l], self.im[at + l]);
         }
+        self.coefficient(age)
+    }
+
+    /// The coefficient of the window that ends `age` samples back.
+    pub(super) fn coefficient(&self, age: usize) -> Complex<T> {
+        let at = self.start + age;
         Complex::new(self.a_re[at], self.a_im[at])
     }
 

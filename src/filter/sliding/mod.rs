@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use self::far::{DEPTH, Far, JOB, LEAST};
 use self::lags::{Kept, Lags, Triangle, correct};
-use super::{Adaptive, GaussianKernelFilter, Tracker, Window, Windowed, finite, require, state};
+use super::{Adaptive, Filter, GaussianKernelFilter, Portrait, Tracker, Weight, Window, Windowed, finite, require, state};
 use crate::kernel::Kernel;
 use crate::simd::{BLOCK, GROUP};
 use crate::{Error, Real, Result};
@@ -445,5 +445,18 @@ impl<T: Real, K: Kernel<T>> Tracker<T> for Sliding<T, K> {
 
     fn freeze(&mut self, frozen: bool) {
         self.frozen = frozen;
+    }
+
+    fn portrait(&self) -> Portrait {
+        if self.direct {
+            return self.filter.portrait();
+        }
+        let (decay, _) = self.filter.decay_factor();
+        let weight = |age: usize| {
+            // The coefficients of this block are not with the lags yet.
+            let coefficient = if age < self.place { self.block[self.place - 1 - age] } else { self.lags.coefficient(age) };
+            Weight { age: age as u64, size: coefficient.norm().wide() * decay.wide().powi(i32::try_from(age).unwrap_or(i32::MAX)) }
+        };
+        Portrait { weights: (0..self.streak).map(weight).collect(), ..Portrait::default() }
     }
 }

@@ -81,7 +81,7 @@ use self::channel::Channel;
 use self::linear::Vector;
 use self::power::{Change, Power};
 use self::saturation::Saturation;
-use super::{Adaptive, Tracker, finite};
+use super::{Adaptive, Portrait, Tracker, finite};
 use crate::simd::{self, Level, Op};
 use crate::{Real, Result};
 
@@ -447,6 +447,21 @@ impl<T: Real> Tracker<T> for TwoSpeed<T> {
 
     fn freeze(&mut self, frozen: bool) {
         self.frozen = frozen;
+    }
+
+    fn portrait(&self) -> Portrait {
+        let mut portrait = Portrait::of_taps(&self.taps()[..self.config.taps]);
+        if self.config.centres > 0 && self.inverse > T::zero() {
+            // As far as the centres reach.
+            let envelopes = (0..64).map(|i| 3.2 / 63.0 * f64::from(i) / self.inverse.wide());
+            portrait.gain = envelopes
+                .map(|r| {
+                    let gain = self.gain(T::of(r));
+                    (r, Complex::new(gain.re.wide(), gain.im.wide()))
+                })
+                .collect();
+        }
+        portrait
     }
 }
 

@@ -187,23 +187,14 @@ impl Session<'_> {
             advance: 0,
             total: 0,
             source: format!("{} at {} MHz, {} MS/s", ends.join(" "), config.frequency / 1e6, config.rate / 1e6),
+            waveform: None,
         }
     }
 
     fn outcome(&self, finished: &Finished, settings: Vec<crate::filter::registry::Settings>) -> Result<Outcome> {
         let mut filters = Vec::new();
         for ((name, track), settings) in finished.tracks()?.into_iter().zip(settings) {
-            let series = track.series();
-            filters.push(Tracked {
-                name,
-                settings,
-                total: series.total(),
-                samples: series.samples(),
-                rows: series.rows(),
-                centres: crate::filter::Adaptive::size(track.tracker()),
-                rate: track.latency().rate(),
-                p99: track.latency().quantile(0.99),
-            });
+            filters.push(Tracked::of(name, settings, &track));
         }
         let lost = finished.health.missing.load(Ordering::Relaxed);
         Ok(Outcome { filters, interrupted: self.stop.load(Ordering::Relaxed), lost })
