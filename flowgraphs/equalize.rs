@@ -45,7 +45,12 @@ pub struct Quality {
     pub evm: Evm,
     /// Bit errors.
     pub ber: Ber,
+    /// The last constellation points, at most some thousand: for a picture.
+    pub points: Vec<Complex32>,
 }
+
+/// Points that a [`Quality`] keeps.
+const POINTS: usize = 4000;
 
 /// Sends frames over `link` and receives them twice: by the one-tap equaliser alone, and with `filter` on `taps` received samples in front of it, of which
 /// `ahead` come after the sample that it estimates.
@@ -109,6 +114,8 @@ fn quality(config: &Config, packets: &[Packet]) -> Quality {
         quality.ber.extend(&sent, &packet.bits);
         quality.packets += 1;
     }
+    let last = packets.iter().rev().flat_map(|p| p.points.iter().rev()).take(POINTS);
+    quality.points = last.copied().collect();
     quality
 }
 

@@ -12,6 +12,7 @@ use crate::{
         Pair, Recording,
         align::{Alignment, Options, align_recordings},
     },
+    ofdm,
 };
 
 /// How the recordings are brought into step.
@@ -82,6 +83,8 @@ pub(super) struct Survey {
     pub(super) total: u64,
     /// The streams in words, the same for the same streams.
     pub(super) source: String,
+    /// The OFDM waveform that was sent, where that is known, and whether it comes in frames.
+    pub(super) waveform: Option<(ofdm::Config, bool)>,
 }
 
 impl Input {
@@ -115,6 +118,7 @@ impl Input {
 
     /// Looks at the start of the streams.
     pub(super) fn survey(&mut self, args: &Args) -> Result<Survey> {
+        let mut waveform = None;
         let (tx, rx, sample_rate, step, total, source) = match self {
             Self::Bed(bed) => {
                 let mut bed = bed.clone();
@@ -127,6 +131,7 @@ impl Input {
                 }
                 let scenario = bed.scenario();
                 let source = toml::to_string(scenario).map_err(|e| Error::Data(format!("the scenario cannot be written down: {e}")))?;
+                waveform = (!scenario.real).then(|| (scenario.ofdm.clone(), scenario.frames));
                 (tx, rx, Some(scenario.sample_rate()), Step::whole(0), scenario.samples, source)
             }
             Self::Recordings(recordings) => {
@@ -162,6 +167,7 @@ impl Input {
             advance,
             total: total.saturating_sub(advance as u64),
             source,
+            waveform,
             input,
             target,
         })

@@ -1,6 +1,7 @@
 //! `kaflow track`: any filters over a pair of recordings, or over the built-in test bed.
 
 mod checkpoint;
+mod constellation;
 mod filters;
 mod graph;
 mod input;
