@@ -78,3 +78,41 @@ impl Carriers<'_> {
         carriers
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        blocks::Row,
+        cli::track::input::Input,
+        filter::registry::{Value, Values},
+    };
+
+    #[test]
+    fn both_equalisers_find_the_constellation_of_the_test_bed() {
+        let args = Args { preset: Some("wifi".into()), samples: Some(30_000), equalize: true, taps: 12, ..Args::bare() };
+        let survey = Input::open(&args).unwrap().survey(&args).unwrap();
+        let given = Values::from([("lambda".into(), Value::Number(0.97))]);
+        let settings = registry::recipe("rls").unwrap().settle(&given, 1.0).unwrap();
+        let filter = Tracked {
+            name: "rls",
+            settings,
+            total: Row::default(),
+            samples: 0,
+            rows: Vec::new(),
+            centres: 0,
+            rate: 0.0,
+            p99: Duration::ZERO,
+        };
+        let found = points(&args, &survey, &filter).unwrap().unwrap();
+        assert!(found.one_tap.len() == found.equalised.len() && found.one_tap.len() > 3000 && found.one_tap.len() <= MOST);
+        for (points, most) in [(&found.one_tap, 0.3), (&found.equalised, 0.6)] {
+            let off = |z: &Complex32| (z - Complex32::new(z.re.signum(), z.im.signum()) * 0.5f32.sqrt()).norm_sqr();
+            let rms = (points.iter().map(off).sum::<f32>() / points.len() as f32).sqrt();
+            assert!(rms < most, "{rms} away from QPSK");
+        }
+        assert!(points(&Args { equalize: false, ..args }, &survey, &filter).unwrap().is_none());
+    }
+}
