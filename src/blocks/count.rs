@@ -2,12 +2,8 @@
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, fault::guarded, message, tags, window::CleanWindow};
-use crate::{
-    filter::{Adaptive, KernelFilter},
-    kernel,
-    observation::Poisson,
-};
+use super::{Fault, fault::guarded, tags, window::OnWindows};
+use crate::{filter::KernelFilter, kernel, observation::Poisson};
 
 /// Learns the rate of a Poisson process from counts: photons in a detector, packets in a slot.
 ///
@@ -62,10 +58,7 @@ where
     counts: C,
     #[output]
     rate: O,
-    filter: KernelFilter<f32, K, Poisson>,
-    window: CleanWindow,
-    frozen: bool,
-    gaps: Vec<usize>,
+    learner: OnWindows<KernelFilter<f32, K, Poisson>>,
     fault: Fault,
 }
 
@@ -85,25 +78,16 @@ where
 {
     /// As [`new`](Count::new), with buffers of another kind than the default.
     pub fn with_buffers(mut filter: KernelFilter<f32, K, Poisson>, taps: usize) -> crate::Result<Self> {
-        let window = CleanWindow::new(taps)?;
         guarded(&format!("a filter given {taps} numbers"), || {
             filter.predict(&vec![Complex32::new(0.0, 0.0); taps]);
         })?;
-        Ok(Self {
-            input: I::default(),
-            counts: C::default(),
-            rate: O::default(),
-            filter,
-            window,
-            frozen: false,
-            gaps: Vec::new(),
-            fault: Fault::default(),
-        })
+        let learner = OnWindows::new(filter, taps)?;
+        Ok(Self { input: I::default(), counts: C::default(), rate: O::default(), learner, fault: Fault::default() })
     }
 
     /// The filter inside.
     pub fn filter(&self) -> &KernelFilter<f32, K, Poisson> {
-        &self.filter
+        &self.learner.filter
     }
 
     /// A handle that says why the block failed, if it did.
@@ -112,25 +96,15 @@ where
     }
 
     async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
-        message::answer("adapt", &p, |p| {
-            self.frozen = !message::switch(p)?;
-            Ok(())
-        })
+        self.learner.adapt(&p)
     }
 
     async fn reset(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
-        message::answer("reset", &p, |_| {
-            self.filter.reset();
-            self.window.clear();
-            Ok(())
-        })
+        self.learner.reset(&p)
     }
 
     async fn set(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
-        message::answer("set", &p, |p| {
-            let (name, value) = message::assignment(p)?;
-            self.filter.set(&name, value)
-        })
+        self.learner.set(&p)
     }
 }
 
@@ -147,19 +121,11 @@ where
         let (input_len, counts_len) = (input.len(), counts.len());
         let (rate, mut rate_tags) = self.rate.slice_with_tags();
         let n = input_len.min(counts_len).min(rate.len());
-        tags::gaps(input_tags.iter().chain(counts_tags), n, &mut self.gaps);
         tags::copy(&[input_tags, counts_tags], n, &mut rate_tags);
-        let mut gaps = self.gaps.iter().copied().peekable();
-        for (i, (rate, (&u, &count))) in rate.iter_mut().zip(input.iter().zip(counts)).take(n).enumerate() {
-            if gaps.next_if_eq(&i).is_some() {
-                self.window.gap();
-            }
-            let (x, clean) = self.window.push(u);
-            let filter = &mut self.filter;
-            let learn = clean && !self.frozen;
-            *rate = guarded("the filter", || if learn { filter.adapt(x, count) } else { filter.predict(x) })
-                .map_err(|e| self.fault.raise(e))?;
-        }
+        let step = |filter: &mut KernelFilter<f32, K, Poisson>, i: usize, x: &[Complex32], learn: bool| {
+            rate[i] = if learn { filter.adapt(x, counts[i]) } else { filter.predict(x) };
+        };
+        self.learner.run(&input[..n], input_tags.iter().chain(counts_tags), step).map_err(|e| self.fault.raise(e))?;
         self.input.consume(n);
         self.counts.consume(n);
         self.rate.produce(n);

@@ -2,7 +2,7 @@
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, fault::guarded, message, tags, window::CleanWindow};
+use super::{Fault, fault::guarded, tags, window::OnWindows};
 use crate::{
     filter::{Adaptive, KernelFilter},
     kernel,
@@ -113,13 +113,10 @@ where
     training: L,
     #[output]
     soft: O,
-    classifier: C,
-    window: CleanWindow,
-    frozen: bool,
+    learner: OnWindows<C>,
     form: Soft,
     classes: usize,
     probabilities: Vec<f32>,
-    gaps: Vec<usize>,
     fault: Fault,
 }
 
@@ -144,7 +141,6 @@ where
 {
     /// As [`new`](Detect::new), with buffers of another kind than the default.
     pub fn with_buffers(mut classifier: C, taps: usize, form: Soft) -> crate::Result<Self> {
-        let window = CleanWindow::new(taps)?;
         let mut probabilities = Vec::new();
         guarded(&format!("a classifier given {taps} numbers"), || {
             classifier.predict(&vec![Complex32::new(0.0, 0.0); taps], &mut probabilities);
@@ -159,13 +155,10 @@ where
             rx: I::default(),
             training: L::default(),
             soft,
-            classifier,
-            window,
-            frozen: false,
+            learner: OnWindows::new(classifier, taps)?,
             form,
             classes,
             probabilities,
-            gaps: Vec::new(),
             fault: Fault::default(),
         })
     }
@@ -181,7 +174,7 @@ where
 
     /// The classifier inside.
     pub fn classifier(&self) -> &C {
-        &self.classifier
+        &self.learner.filter
     }
 
     /// A handle that says why the block failed, if it did.
@@ -190,25 +183,15 @@ where
     }
 
     async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
-        message::answer("adapt", &p, |p| {
-            self.frozen = !message::switch(p)?;
-            Ok(())
-        })
+        self.learner.adapt(&p)
     }
 
     async fn reset(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
-        message::answer("reset", &p, |_| {
-            self.classifier.reset();
-            self.window.clear();
-            Ok(())
-        })
+        self.learner.reset(&p)
     }
 
     async fn set(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
-        message::answer("set", &p, |p| {
-            let (name, value) = message::assignment(p)?;
-            self.classifier.set(&name, value)
-        })
+        self.learner.set(&p)
     }
 }
 
@@ -239,29 +222,22 @@ where
         let (rx_len, training_len) = (rx.len(), training.len());
         let (soft, mut soft_tags) = self.soft.slice_with_tags();
         let n = rx_len.min(training_len).min(soft.len() / per_sample);
-        tags::gaps(rx_tags.iter().chain(training_tags), n, &mut self.gaps);
         tags::copy_scaled(&[rx_tags, training_tags], n, per_sample, &mut soft_tags);
-        let mut gaps = self.gaps.iter().copied().peekable();
-        for (i, (out, (&y, &class))) in soft.chunks_exact_mut(per_sample).zip(rx.iter().zip(training)).take(n).enumerate() {
-            if gaps.next_if_eq(&i).is_some() {
-                self.window.gap();
+        let (form, classes, probabilities) = (self.form, self.classes, &mut self.probabilities);
+        let step = |classifier: &mut C, i: usize, x: &[Complex32], learn: bool| {
+            probabilities.clear();
+            if learn && usize::from(training[i]) < classes {
+                classifier.adapt(x, training[i], probabilities);
+            } else {
+                classifier.predict(x, probabilities);
             }
-            let (x, clean) = self.window.push(y);
-            self.probabilities.clear();
-            let (classifier, probabilities) = (&mut self.classifier, &mut self.probabilities);
-            guarded("the classifier", || {
-                if clean && !self.frozen && usize::from(class) < self.classes {
-                    classifier.adapt(x, class, probabilities);
-                } else {
-                    classifier.predict(x, probabilities);
-                }
-            })
-            .map_err(|e| self.fault.raise(e))?;
-            match self.form {
-                Soft::Probability => out.copy_from_slice(&self.probabilities[self.probabilities.len() - per_sample..]),
-                Soft::Llr => out.iter_mut().rev().enumerate().for_each(|(bit, out)| *out = llr(&self.probabilities, bit)),
+            let out = &mut soft[i * per_sample..][..per_sample];
+            match form {
+                Soft::Probability => out.copy_from_slice(&probabilities[probabilities.len() - per_sample..]),
+                Soft::Llr => out.iter_mut().rev().enumerate().for_each(|(bit, out)| *out = llr(probabilities, bit)),
             }
-        }
+        };
+        self.learner.run(&rx[..n], rx_tags.iter().chain(training_tags), step).map_err(|e| self.fault.raise(e))?;
         self.rx.consume(n);
         self.training.consume(n);
         self.soft.produce(n * per_sample);

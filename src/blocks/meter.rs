@@ -49,6 +49,7 @@ where
     #[input]
     estimate: I,
     series: Series,
+    error: Vec<Complex32>,
     due: Vec<Row>,
 }
 
@@ -62,7 +63,7 @@ impl Meter {
 impl<I: CpuBufferReader<Item = Complex32>> Meter<I> {
     /// A row for every `every` samples, the first `skip` left out of the total; buffers of any kind.
     pub fn with_buffers(every: u64, skip: u64) -> Self {
-        Self { reference: I::default(), estimate: I::default(), series: Series::new(every, skip), due: Vec::new() }
+        Self { reference: I::default(), estimate: I::default(), series: Series::new(every, skip), error: Vec::new(), due: Vec::new() }
     }
 
     /// The rows so far, neighbours merged when there are too many to keep.
@@ -84,8 +85,9 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for Meter<I> {
         let mut at = 0;
         while at < n {
             let end = at.saturating_add(self.series.to_boundary() as usize).min(n);
-            if self.series.push(&reference[at..end], &estimate[at..end]) {
-                self.due.push(*self.series.last());
+            self.error.resize(end - at, Complex32::default());
+            if self.series.push(&reference[at..end], &estimate[at..end], &mut self.error) {
+                self.due.push(self.series.last());
             }
             at = end;
         }

@@ -3,6 +3,8 @@
 use num_complex::Complex32;
 use serde::{Deserialize, Serialize};
 
+use crate::simd::{Dispatch, Level, Op, Vector};
+
 /// Sums over a stretch of samples. Samples that are not numbers are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -32,25 +34,117 @@ impl Row {
         10.0 * (self.reference / self.samples as f64).log10()
     }
 
-    fn push(&mut self, reference: &[Complex32], estimate: &[Complex32]) {
-        self.end += reference.len() as u64;
-        for (y, p) in reference.iter().zip(estimate) {
-            let (yr, yi) = (f64::from(y.re), f64::from(y.im));
-            let (er, ei) = (yr - f64::from(p.re), yi - f64::from(p.im));
-            let error = er * er + ei * ei;
-            if error.is_finite() {
-                self.samples += 1;
-                self.error += error;
-                self.reference += yr * yr + yi * yi;
-            }
-        }
-    }
-
     fn merge(&mut self, later: &Row) {
         self.end = later.end;
         self.samples += later.samples;
         self.error += later.error;
         self.reference += later.reference;
+    }
+}
+
+/// Samples that are summed side by side.
+const SIDE: usize = 4;
+
+/// The energies of real and imaginary parts, by the place of a sample among [`SIDE`] neighbours.
+type Energy = [[f64; 2]; SIDE];
+
+/// A [`Row`] that grows.
+///
+/// Places are counted from the start of the stream: so the loop runs in vectors, and the sums do not depend on how the stream is cut into calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Sums {
+    end: u64,
+    samples: u64,
+    error: Energy,
+    reference: Energy,
+}
+
+impl Sums {
+    fn row(&self) -> Row {
+        let sum = |energy: &Energy| energy.iter().flatten().sum();
+        Row { end: self.end, samples: self.samples, error: sum(&self.error), reference: sum(&self.reference) }
+    }
+
+    fn place(&self) -> usize {
+        (self.end % SIDE as u64) as usize
+    }
+
+    /// Takes in samples and writes `reference − estimate` to `error`.
+    fn push(&mut self, reference: &[Complex32], estimate: &[Complex32], error: &mut [Complex32]) {
+        let before = *self;
+        f64::dispatch(Level::current(), Pass { sums: self, reference, estimate, error });
+        if !self.row().error.is_finite() {
+            // So rare that the loop does not look: once more, and only what are numbers.
+            *self = before;
+            for (y, e) in reference.iter().zip(error) {
+                if e.re.is_finite() && e.im.is_finite() {
+                    self.add(*y, *e);
+                } else {
+                    self.end += 1;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, y: Complex32, e: Complex32) {
+        let place = self.place();
+        add_square(&mut self.error[place], e);
+        add_square(&mut self.reference[place], y);
+        self.end += 1;
+        self.samples += 1;
+    }
+}
+
+#[inline(always)]
+fn add_square(sum: &mut [f64; 2], z: Complex32) {
+    let (re, im) = (f64::from(z.re), f64::from(z.im));
+    sum[0] += re * re;
+    sum[1] += im * im;
+}
+
+/// The loop of [`Sums::push`], compiled for the vector instructions of the machine.
+struct Pass<'a> {
+    sums: &'a mut Sums,
+    reference: &'a [Complex32],
+    estimate: &'a [Complex32],
+    error: &'a mut [Complex32],
+}
+
+impl Op<f64> for Pass<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<f64>>(self) {
+        let Self { sums, reference, estimate, error } = self;
+        let head = ((SIDE - sums.place()) % SIDE).min(reference.len());
+        let (y_head, y) = reference.split_at(head);
+        let (p_head, p) = estimate.split_at(head);
+        let (e_head, e) = error.split_at_mut(head);
+        one_by_one(sums, y_head, p_head, e_head);
+        let (y, y_tail) = y.as_chunks::<SIDE>();
+        let (p, p_tail) = p.as_chunks::<SIDE>();
+        let (e, e_tail) = e.as_chunks_mut::<SIDE>();
+        let (mut error, mut reference) = (sums.error, sums.reference);
+        for ((y, p), e) in y.iter().zip(p).zip(e) {
+            for place in 0..SIDE {
+                e[place] = y[place] - p[place];
+                add_square(&mut error[place], e[place]);
+                add_square(&mut reference[place], y[place]);
+            }
+        }
+        (sums.error, sums.reference) = (error, reference);
+        sums.end += (y.len() * SIDE) as u64;
+        sums.samples += (y.len() * SIDE) as u64;
+        one_by_one(sums, y_tail, p_tail, e_tail);
+    }
+}
+
+#[inline(always)]
+fn one_by_one(sums: &mut Sums, reference: &[Complex32], estimate: &[Complex32], error: &mut [Complex32]) {
+    for ((y, p), e) in reference.iter().zip(estimate).zip(error) {
+        *e = y - p;
+        sums.add(*y, *e);
     }
 }
 
@@ -65,8 +159,10 @@ const CAPACITY: usize = 2048;
 pub struct Series {
     every: u64,
     skip: u64,
-    now: Row,
+    now: Sums,
     last: Row,
+    /// What of the row in which the skipping ends lies behind it.
+    begun: Sums,
     total: Row,
     merged: u64,
     blocks_per_row: u64,
@@ -80,8 +176,9 @@ impl Series {
         Self {
             every: every.max(1),
             skip,
-            now: Row::default(),
+            now: Sums::default(),
             last: Row::default(),
+            begun: Sums::default(),
             total: Row::default(),
             merged: 0,
             blocks_per_row: 1,
@@ -95,15 +192,17 @@ impl Series {
         self.every - self.now.end % self.every
     }
 
-    /// Takes in samples and says whether a row was completed; give at most [`to_boundary`](Self::to_boundary).
-    pub fn push(&mut self, reference: &[Complex32], estimate: &[Complex32]) -> bool {
+    /// Takes in samples, writes `reference − estimate` to `error` and says whether a row was completed; give at most
+    /// [`to_boundary`](Self::to_boundary), and slices of one length.
+    pub fn push(&mut self, reference: &[Complex32], estimate: &[Complex32], error: &mut [Complex32]) -> bool {
         let counts = self.counts();
         // Only the row in which the skipping ends is summed twice; the others are added to the total when they are complete.
         if !counts {
             let skipped = self.skip.saturating_sub(self.now.end).min(reference.len() as u64) as usize;
-            self.total.push(&reference[skipped..], &estimate[skipped..]);
+            self.begun.end = self.now.end + skipped as u64;
+            self.begun.push(&reference[skipped..], &estimate[skipped..], &mut error[skipped..]);
         }
-        self.now.push(reference, estimate);
+        self.now.push(reference, estimate, error);
         let complete = self.now.end.is_multiple_of(self.every);
         if complete {
             self.close(counts);
@@ -117,11 +216,13 @@ impl Series {
     }
 
     fn close(&mut self, counts: bool) {
+        self.last = self.now.row();
         if counts {
-            self.total.merge(&self.now);
+            self.total.merge(&self.last);
+        } else {
+            self.total.merge(&std::mem::take(&mut self.begun).row());
         }
-        self.last = self.now;
-        self.now = Row { end: self.now.end, ..Row::default() };
+        self.now = Sums { end: self.now.end, ..Sums::default() };
         self.pending.merge(&self.last);
         self.merged += 1;
         if self.merged < self.blocks_per_row {
@@ -143,21 +244,19 @@ impl Series {
     /// Samples seen.
     #[allow(clippy::misnamed_getters)] // the end of all rows counts, not the field of one
     pub fn samples(&self) -> u64 {
-        let Row { end, .. } = self.now;
+        let Sums { end, .. } = self.now;
         end
     }
 
     /// The last complete row; before there is one, what there is.
-    pub fn last(&self) -> &Row {
-        if self.last.end > 0 { &self.last } else { &self.now }
+    pub fn last(&self) -> Row {
+        if self.last.end > 0 { self.last } else { self.now.row() }
     }
 
     /// All samples but the skipped ones.
     pub fn total(&self) -> Row {
         let mut total = self.total;
-        if self.counts() {
-            total.merge(&self.now);
-        }
+        total.merge(&if self.counts() { self.now.row() } else { self.begun.row() });
         total.end = self.now.end;
         total
     }
@@ -165,7 +264,7 @@ impl Series {
     /// The rows so far, with the unfinished one at the end.
     pub fn rows(&self) -> Vec<Row> {
         let mut rest = self.pending;
-        rest.merge(&self.now);
+        rest.merge(&self.now.row());
         self.history.iter().copied().chain((rest.samples > 0).then_some(rest)).collect()
     }
 }
@@ -187,7 +286,7 @@ mod tests {
         let mut at = 0;
         while at < y.len() {
             let n = (series.to_boundary() as usize).min(y.len() - at);
-            series.push(&y[at..at + n], &p[at..at + n]);
+            series.push(&y[at..at + n], &p[at..at + n], &mut vec![Complex32::default(); n]);
             at += n;
         }
         let rows = series.rows();
@@ -199,12 +298,42 @@ mod tests {
     }
 
     #[test]
+    fn sums_do_not_depend_on_the_cuts_nor_on_the_machine() {
+        let (mut y, p) = signal(1000);
+        for bad in [17, 18, 501] {
+            y[bad].re = f32::NAN;
+        }
+        let whole = |level: Level| {
+            let mut sums = Sums::default();
+            let mut error = vec![Complex32::default(); 1000];
+            level.force(|| sums.push(&y, &p, &mut error)).unwrap();
+            sums
+        };
+        let plain = whole(Level::Plain);
+        assert_eq!(plain.samples, 997);
+        let exact: f64 = y.iter().zip(&p).map(|(y, p)| f64::from((y - p).norm_sqr())).filter(|e| e.is_finite()).sum();
+        assert!((plain.row().error / exact - 1.0).abs() < 1e-6);
+        for &level in Level::available() {
+            assert_eq!(whole(level), plain, "{level}");
+        }
+        for piece in [1, 2, 3, 5, 7, 64, 999] {
+            let mut sums = Sums::default();
+            for (y, p) in y.chunks(piece).zip(p.chunks(piece)) {
+                sums.push(y, p, &mut vec![Complex32::default(); y.len()]);
+            }
+            assert_eq!(sums, plain, "pieces of {piece}");
+        }
+    }
+
+    #[test]
     fn skipped_samples_and_samples_that_are_not_numbers_are_left_out() {
         let (mut y, p) = signal(10);
         y[7].re = f32::NAN;
         y[8].im = f32::INFINITY;
         let mut series = Series::new(100, 4);
-        series.push(&y, &p);
+        let mut error = vec![Complex32::default(); 10];
+        series.push(&y, &p, &mut error);
+        assert_eq!(error[3], y[3] - p[3]);
         assert_eq!(series.total().samples, 4);
         assert_eq!(series.last().samples, 8);
         assert!(series.total().nmse_db().is_finite());

@@ -330,10 +330,7 @@ impl<T: Tracker<f32>> Core<T> {
             } else {
                 self.tracker.track(&tx[span.clone()], &rx[span.clone()], p, None);
             }
-            for ((e, y), p) in error[span.clone()].iter_mut().zip(&rx[span.clone()]).zip(&*p) {
-                *e = y - p;
-            }
-            let row = self.series.push(&rx[span], p);
+            let row = self.series.push(&rx[span.clone()], p, &mut error[span]);
             at = end;
             if row {
                 if let Some(taps) = &mut self.taps {

@@ -98,7 +98,8 @@ where
         })?;
         let m = filters.len();
         let series = vec![Series::new(4096, 0); m];
-        let core = Core { filters, windows, x, frozen: false, bypass: false, series, work: vec![Vec::new(); m] };
+        let core =
+            Core { filters, windows, x, frozen: false, bypass: false, series, work: vec![Vec::new(); m], errors: vec![Vec::new(); m] };
         Ok(Self {
             tx: (0..tx).map(|_| I::default()).collect(),
             rx: (0..m).map(|_| I::default()).collect(),
@@ -200,6 +201,7 @@ struct Core<F> {
     series: Vec<Series>,
     // Predictions of one call, one list for each received stream.
     work: Vec<Vec<Complex32>>,
+    errors: Vec<Vec<Complex32>>,
 }
 
 impl<F: Filter<f32>> Core<F> {
@@ -266,12 +268,13 @@ impl<F: Filter<f32>> Core<F> {
                 self.step(tx, rx, i);
             }
         }
+        self.errors.iter_mut().for_each(|e| e.resize(n, Complex32::default()));
         let mut at = 0;
         while at < n {
             let end = at.saturating_add(self.series[0].to_boundary() as usize).min(n);
             let mut row = false;
-            for ((series, rx), p) in self.series.iter_mut().zip(rx).zip(&self.work) {
-                row = series.push(&rx[at..end], &p[at..end]);
+            for (((series, rx), p), e) in self.series.iter_mut().zip(rx).zip(&self.work).zip(&mut self.errors) {
+                row = series.push(&rx[at..end], &p[at..end], &mut e[at..end]);
             }
             at = end;
             if row {
@@ -311,9 +314,7 @@ where
                 p[..n].copy_from_slice(&self.core.work[m]);
                 tags::copy(&inputs, n, &mut p_tags);
                 let (e, mut e_tags) = error.slice_with_tags();
-                for ((e, y), p) in e.iter_mut().zip(rx[m]).zip(&self.core.work[m]) {
-                    *e = y - p;
-                }
+                e[..n].copy_from_slice(&self.core.errors[m]);
                 tags::copy(&inputs, n, &mut e_tags);
                 prediction.produce(n);
                 error.produce(n);

@@ -174,27 +174,23 @@ impl Bench {
 
     /// What the flowgraph costs: the filter as a block against the bare filter.
     fn blocks(&mut self) -> Result<Vec<Value>> {
-        say!(self.out, "{:<8} {:<26} {:>9} {:>9} {:>8}  {}", "block", "size", "bare", "in graph", "share", "goal");
+        say!(self.out, "{:<9} {:<26} {:>9} {:>9} {:>8}  {:>9} {}", "block", "size", "bare", "block", "share", "graph", "goal");
         let mut rows = Vec::new();
         let samples = if self.quick { 1 << 20 } else { 1 << 22 };
         for (name, taps, beats) in [("nlms", 4, 36.3), ("nlms", 16, 14.1), ("nlms", 64, 3.6), ("fklms", 4, 0.0)] {
             let (samples, size) = if name == "nlms" { (samples, format!("{taps} taps")) } else { (samples / 8, "M=500, 4 taps".into()) };
             let build = || if name == "nlms" { tracker("nlms", taps, &[("mu", 0.1)]) } else { fklms(500, taps) };
-            let (bare, graph) =
+            let times =
                 block::against_bare(build, samples, self.rounds.clamp(3, 7)).map_err(|e| crate::Error::Data(format!("flowgraph: {e}")))?;
-            let share = bare / graph;
+            let [bare, block, graph] = [times.bare, times.block, times.graph].map(|time| 1e-6 / time);
+            let share = block / bare;
             // Three times what gr-adapt's block does on a machine like this.
-            let goal = if beats > 0.0 { format!(">= 90 %, {beats} MS/s") } else { ">= 90 %".into() };
-            say!(
-                self.out,
-                "{name:<8} {size:<26} {:>9.2} {:>9.2} {:>8}  {goal}",
-                1e-6 / bare,
-                1e-6 / graph,
-                format!("{:.0} %", 100.0 * share)
-            );
-            rows.push(json!({ "filter": name, "size": size, "bare_msps": 1e-6 / bare, "block_msps": 1e-6 / graph, "share": share }));
+            let goal = if beats > 0.0 { format!(">= 90 %, graph >= {beats}") } else { ">= 90 %".into() };
+            say!(self.out, "{name:<9} {size:<26} {bare:>9.2} {block:>9.2} {:>8}  {graph:>9.2} {goal}", format!("{:.0} %", 100.0 * share));
+            rows.push(json!({ "filter": name, "size": size, "bare_msps": bare, "block_msps": block, "share": share, "graph_msps": graph }));
         }
-        say!(self.out,);
+        say!(self.out, "MS/s; bare: the filter alone; block: in the work calls of a Track block, with buffers, tags, errors and metrics;");
+        say!(self.out, "graph: on one thread with two sources that copy from memory and two sinks\n");
         Ok(rows)
     }
 
