@@ -284,10 +284,25 @@ fn each_kind_holds_the_numbers_that_it_was_given() {
         (Part::Magnitude, [[0.0, 5.0], [1.0, 2.0]], [[0.0, 1.0], [1.0, 0.0]]),
         (Part::Real, [[0.0, 3.0], [1.0, 0.0]], [[0.0, -1.0], [1.0, 0.0]]),
         (Part::Imaginary, [[0.0, 4.0], [1.0, -2.0]], [[0.0, 0.0], [1.0, 0.0]]),
+        (Part::Phase, [[0.0, (4f64 / 3.0).atan().to_degrees()], [1.0, -90.0]], [[0.0, 180.0], [1.0, 0.0]]),
     ] {
         let figure = taps_over_time("", samples(), std::slice::from_ref(&taps), part);
         assert_eq!((figure.panels[0].points("tap 0").unwrap(), figure.panels[0].points("tap 1").unwrap()), (&first[..], &second[..]));
     }
+
+    // A phase that runs over the edge leaves a gap, and a long impulse response is a map in dB.
+    let turning = Taps {
+        name: String::new(),
+        times: vec![0.0, 1.0],
+        taps: vec![vec![Complex64::from_polar(1.0, 3.0), Complex64::from_polar(1.0, -3.0)]],
+    };
+    let figure = taps_over_time("", samples(), &[turning], Part::Phase);
+    assert!(figure.panels[0].points("tap 0").unwrap()[1][1].is_nan());
+    let long =
+        Taps { name: String::new(), times: vec![0.0, 1.0], taps: (0..10).map(|l| vec![h(f64::from(l), 0.0), h(1.0, 0.0)]).collect() };
+    let figure = taps_over_time("", samples(), &[long], Part::Magnitude);
+    let Mark::Heat { grid, .. } = &figure.panels[0].marks[0] else { panic!("a map") };
+    assert!(grid.columns == 2 && grid.rows() == 10 && (grid.values[4] - 20.0 * 2f64.log10()).abs() < 1e-12);
 
     let measured = AmplifierCurve { name: "measured".into(), input: vec![0.5, 1.0], output: vec![0.4, 0.7], phase_deg: vec![1.0, 4.0] };
     let learned = AmplifierCurve { name: "qklms".into(), input: vec![1.0, 0.0], output: vec![0.8, 0.0], phase_deg: vec![5.0, 0.0] };
@@ -298,7 +313,7 @@ fn each_kind_holds_the_numbers_that_it_was_given() {
 
     let figure = weights("", &[Weights { name: "norma".into(), ages: vec![2.0, 1.0, f64::NAN], sizes: vec![1.0, 3.0, 9.0] }]);
     assert_eq!(figure.panels[0].points("norma").unwrap(), [[2.0, 1.0], [1.0, 3.0]]);
-    assert_eq!(figure.panels[1].points("").unwrap(), [[1.0, 75.0], [2.0, 100.0]]);
+    assert_eq!(figure.panels[1].points("norma").unwrap(), [[1.0, 75.0], [2.0, 100.0]]);
 
     let histogram = Histogram::of("tx", &[0.0, 1.0, 1.0, 4.0, f64::NAN], 4);
     assert_eq!((histogram.edges, histogram.density), (vec![0.0, 1.0, 2.0, 3.0, 4.0], vec![0.25, 0.5, 0.0, 0.25]));
@@ -316,6 +331,51 @@ fn each_kind_holds_the_numbers_that_it_was_given() {
     assert!(
         map.panels[0].marks.iter().any(|m| matches!(m, Mark::Scores { points, .. } if points == &[[0.1, 2.0, -3.0], [0.2, 1.0, -7.0]]))
     );
+}
+
+/// The pixels of the only image in a picture, as rows of colours.
+fn image(svg: &str) -> (Vec<f64>, usize) {
+    let tag = svg.split("<image ").nth(1).unwrap();
+    let number = |key: &str| tag.split(&format!("{key}=\"")).nth(1).unwrap().split('"').next().unwrap().parse::<f64>().unwrap();
+    (["x", "y", "width", "height"].map(number).to_vec(), tag.len())
+}
+
+#[test]
+fn a_map_is_cropped_to_the_axes_and_not_squeezed_into_them() {
+    let grid = Grid::of([0.5, 99.5], [0.5, 9.5], 100, 10, |x, _| x);
+    let panel = |range: [f64; 2]| {
+        let x = Axis::new("x", "").range(range[0], range[1]);
+        Figure::new("").with(Panel::new(x, Axis::new("y", "")).with(Mark::Heat { grid: grid.clone(), level: Axis::new("z", "") })).svg()
+    };
+    let frame = |svg: &str| -> Vec<f64> {
+        svg.split("data-frame=\"").nth(1).unwrap().split('"').next().unwrap().split(' ').map(|v| v.parse().unwrap()).collect()
+    };
+    // A part of the grid fills the frame; a grid smaller than the axes keeps its size.
+    for (range, left, width) in [([20.0, 40.0], 0.0, 1.0), ([0.0, 100.0], 0.0, 1.0), ([-100.0, 100.0], 0.5, 0.5), ([50.0, 150.0], 0.0, 0.5)]
+    {
+        let svg = panel(range);
+        let (frame, (place, _)) = (frame(&svg), image(&svg));
+        assert!(
+            (place[0] - frame[0] - left * frame[2]).abs() < 0.02 && (place[2] - width * frame[2]).abs() < 0.02,
+            "{range:?}: {place:?} in {frame:?}"
+        );
+    }
+    assert!(!panel([200.0, 300.0]).split("class=\"panel\"").nth(1).unwrap().split("</g>").next().unwrap().contains("<image"));
+}
+
+#[test]
+fn rows_with_the_same_legend_share_it_and_captions_are_whole() {
+    let panel =
+        |names: &[&str]| names.iter().fold(Panel::new(samples(), samples()), |p, n| p.with(Mark::line(*n, vec![[0.0, 0.0], [1.0, 1.0]])));
+    let count = |svg: &str, name: &str| svg.matches(&format!(">{name}</text>")).count();
+    let caption = "Words that go on for so long that one line of a page, which is eight hundred px wide, cannot hold all of them, so that a second line must.";
+    let mut wide = panel(&["nlms"]);
+    wide.span = 2;
+    let two = || panel(&["fklms", "qklms"]);
+    let svg = Figure::new("").columns(2).with(wide).with(two()).with(two()).with(two()).with(panel(&["rls"])).captioned(caption).svg();
+    // The first two are a row, the third stands beside another.
+    assert_eq!((count(&svg, "nlms"), count(&svg, "fklms"), count(&svg, "rls")), (1, 2, 1));
+    assert!(caption.split(' ').all(|word| svg.contains(word)) && !svg.contains(caption));
 }
 
 #[test]

@@ -132,7 +132,8 @@ impl Scale {
             return (ticks, titled(&axis.unit));
         }
         let most = most.max(2);
-        let step = step(self.hi / most as f64 - self.lo / most as f64);
+        let least = self.hi / most as f64 - self.lo / most as f64;
+        let step = turns(&axis.unit, least).unwrap_or_else(|| step(least));
         let (first, last) = ((self.lo / step - 1e-6).ceil(), (self.hi / step + 1e-6).floor());
         // Digits that all ticks share go into the title: 1.000002, 1.000004 become 2 and 4.
         let round = 10f64.powf((self.hi - self.lo).log10().ceil());
@@ -190,6 +191,12 @@ impl Scale {
 fn step(least: f64) -> f64 {
     let power = 10f64.powf(least.log10().floor());
     [1.0, 2.0, 5.0].map(|m| m * power).into_iter().find(|s| *s >= least * (1.0 - 1e-9)).unwrap_or(10.0 * power)
+}
+
+/// A part of the circle that is not below `least`, for degrees that go some way around it.
+fn turns(unit: &str, least: f64) -> Option<f64> {
+    let parts = [15.0, 30.0, 45.0, 60.0, 90.0, 180.0, 360.0];
+    parts.into_iter().find(|part| *part >= least * (1.0 - 1e-9)).filter(|_| unit == "°" && least > 10.0)
 }
 
 /// `value` with a true minus sign, and no sign on zero.
@@ -287,6 +294,8 @@ mod tests {
             ("samples", 0.0, 8000.0, 4, "0 2000 4000 6000 8000", "x (samples)"),
             ("s", 0.0, 3.1e-5, 3, "0 20", "x (µs)"),
             ("", 0.0, 4e-4, 4, "0 100 200 300 400", "x (×10⁻⁶)"),
+            ("°", -180.0, 180.0, 5, "−180 −90 0 90 180", "x (°)"),
+            ("°", -7.0, 12.0, 5, "−5 0 5 10", "x (°)"),
         ] {
             let (text, heading) = labels(&Axis::new("x", unit), lo, hi, most);
             assert_eq!((text.as_str(), heading.as_str()), (ticks, title));

@@ -125,7 +125,12 @@ pub fn taps_over_time(title: impl Into<String>, time: Axis, channels: &[Taps], p
         if channel.taps.len() > LINES
             && let [first, .., last] = channel.times[..]
         {
-            let values = channel.taps.iter().flatten().map(|&h| pick(h)).collect();
+            // In dB, where an impulse response is long: most of it is small.
+            let db = part == Part::Magnitude;
+            let pick = |&h: &Complex64| if db { 20.0 * h.norm().log10() } else { pick(h) };
+            let values: Vec<f64> = channel.taps.iter().flatten().map(pick).collect();
+            let top = values.iter().copied().filter(|v| v.is_finite()).fold(f64::NEG_INFINITY, f64::max);
+            let level = if db && top.is_finite() { Axis::new(label, "dB").range(top - 50.0, top) } else { level };
             let grid = Grid { x: [first, last], y: [0.0, channel.taps.len() as f64 - 1.0], columns: channel.times.len(), values };
             let panel = Panel::new(time.clone(), Axis::new("tap", "")).titled(&channel.name).height(height);
             figure.panels.push(panel.with(Mark::Heat { grid, level }));
@@ -164,24 +169,37 @@ pub struct Weights {
     pub sizes: Vec<f64>,
 }
 
-/// Size of each weight over its age, and how much of the total size is younger than that.
+/// Size of each weight over its age, a panel for each filter, and how much of the total size is younger than that.
 pub fn weights(title: impl Into<String>, filters: &[Weights]) -> Figure {
     let oldest = filters.iter().flat_map(|f| &f.ages).copied().filter(|a| a.is_finite()).fold(0.0, f64::max);
     let age = || Axis::new("age", "centres admitted since").range(0.0, oldest);
-    let mut each = Panel::new(age(), Axis::new("size |α|", "").log()).height(300.0);
-    let mut share = Panel::new(age(), Axis::new("share of size up to age", "%").range(0.0, 100.0)).height(240.0);
+    // One scale for all, so that they can be compared.
+    let size = Axis::new("size |α|", "").log();
+    let Scale { lo, hi, .. } = Scale::around(&size, filters.iter().flat_map(|f| &f.sizes).copied(), 0.05);
+    let columns = filters.len().clamp(1, 2);
+    let mut figure = Figure::new(title).columns(columns);
+    let mut share = Panel::new(age(), Axis::new("share of size up to age", "%").range(0.0, 100.0)).height(260.0);
+    share.span = columns;
     let names: Vec<&str> = filters.iter().map(|f| f.name.as_str()).collect();
     for (filter, style) in filters.iter().zip(styles_of(&names)) {
         let mut pairs: Vec<[f64; 2]> =
             filter.ages.iter().zip(&filter.sizes).map(|(&a, &s)| [a, s]).filter(|p| p[0].is_finite() && p[1].is_finite()).collect();
-        each.marks.push(Mark::Dots { name: filter.name.clone(), points: pairs.clone(), style: style.width(4.0).opacity(0.7), ring: false });
+        let dots = Mark::Dots { name: filter.name.clone(), points: pairs.clone(), style: style.width(4.0).opacity(0.7), ring: false };
+        let height = if columns == 1 { 300.0 } else { 220.0 };
+        figure.panels.push(Panel::new(age(), size.clone().range(lo, hi)).height(height).with(dots));
         pairs.sort_by(|a, b| a[0].total_cmp(&b[0]));
         let total: f64 = pairs.iter().map(|p| p[1]).sum();
         let cumulated = pairs.iter().scan(0.0, |sum, p| {
             *sum += p[1];
             Some([p[0], 100.0 * *sum / total])
         });
-        share.marks.push(Mark::Line { name: String::new(), note: String::new(), points: cumulated.collect(), style });
+        share.marks.push(Mark::Line { name: filter.name.clone(), note: String::new(), points: cumulated.collect(), style });
     }
-    Figure::new(title).with(each).with(share)
+    if figure.panels.len() > 1
+        && figure.panels.len() % 2 == 1
+        && let Some(last) = figure.panels.last_mut()
+    {
+        last.span = 2;
+    }
+    figure.with(share)
 }

@@ -77,9 +77,10 @@ pub fn constellations(title: impl Into<String>, clouds: &[Constellation], ideal:
     let reach = |h: &Complex64| h.re.abs().max(h.im.abs());
     let mut all: Vec<f64> = clouds.iter().flat_map(|c| &c.symbols).map(reach).filter(|r| r.is_finite()).collect();
     all.sort_by(f64::total_cmp);
-    // Two symbols in a thousand may fall outside: one stray must not shrink all others to a speck.
+    // Two symbols in a thousand may fall outside, and where the ideal ones are known, those at twice their distance: strays must not shrink all others to a speck.
     let most = all.get((all.len() as f64 * 0.998) as usize).copied().unwrap_or(0.0);
-    let limit = 1.1 * ideal.iter().map(reach).filter(|r| r.is_finite()).fold(most, f64::max);
+    let outer = ideal.iter().map(reach).filter(|r| r.is_finite()).fold(0.0, f64::max);
+    let limit = 1.1 * if outer > 0.0 { most.clamp(outer, 2.0 * outer) } else { most };
     let axis = |label: &str| {
         let axis = Axis::new(label, "");
         if limit > 0.0 { axis.range(-limit, limit) } else { axis.range(-1.0, 1.0) }

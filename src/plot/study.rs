@@ -25,6 +25,11 @@ pub fn bars(title: impl Into<String>, value: Axis, bars: &[Bar]) -> Figure {
         let value = number(bar.value, decimals);
         bar.error.map_or_else(|| format!("{}  {value}", bar.name), |e| format!("{}  {value} ± {}", bar.name, number(e, decimals)))
     };
+    // Room at the ends of the bars.
+    let ends =
+        bars.iter().flat_map(|b| [0.0, b.value - b.error.unwrap_or(0.0), b.value + b.error.unwrap_or(0.0), b.reference.unwrap_or(0.0)]);
+    let Scale { lo, hi, .. } = Scale::around(&value, ends, 0.03);
+    let value = if value.range.is_none() && !bars.is_empty() { value.range(lo, hi) } else { value };
     let mut panel = Panel::new(value, Axis::default().names(bars.iter().map(label))).height(70.0 + 34.0 * bars.len() as f64);
     let (mut intervals, mut references) = (Vec::new(), Vec::new());
     for (i, bar) in bars.iter().enumerate() {
