@@ -74,7 +74,9 @@ pub(super) fn choose(args: &Args) -> Result<Vec<Choice>> {
     let choices = recipes.into_iter().map(|recipe| {
         let mut given = file.get(recipe.name).cloned().unwrap_or_default();
         given.extend(args.parameters.0.iter().filter(|(name, _)| has(recipe, name)).map(|(name, value)| (name.clone(), value.clone())));
-        if recipe.parameters.iter().any(|(p, preset)| *p == "budget" && matches!(preset, registry::Preset::Off)) {
+        // LMS has weights: a limit would make it remember samples only to drop them.
+        let grows = |(p, preset): &(&str, registry::Preset)| *p == "budget" && matches!(preset, registry::Preset::Off);
+        if recipe.name != "lms" && recipe.parameters.iter().any(grows) {
             given.entry("budget".into()).or_insert(Value::Number(BUDGET));
         }
         Choice { recipe, given, taps: args.taps }
