@@ -19,6 +19,8 @@ pub(super) struct Points {
     pub(super) one_tap: Vec<Complex32>,
     /// By the filter: its predictions of what was sent, demodulated.
     pub(super) equalised: Vec<Complex32>,
+    /// What was sent, as clipping and amplifier left it.
+    pub(super) sent: Vec<Complex32>,
 }
 
 /// The last points of the start of the streams; nothing without `--equalize`, or where the waveform is not known.
@@ -34,7 +36,7 @@ pub(super) fn points(args: &Args, survey: &Survey, filter: &Tracked) -> Result<O
     let wanted = MOST / config.data_carriers().max(1);
     let mut pairs: Vec<(usize, usize)> = symbols(config, *frames, n);
     pairs.drain(..pairs.len().saturating_sub(wanted));
-    let mut points = Points { one_tap: Vec::new(), equalised: Vec::new() };
+    let mut points = Points { one_tap: Vec::new(), equalised: Vec::new(), sent: Vec::new() };
     for (before, now) in pairs {
         let (x, y) = (carriers.at(sent, before), carriers.at(received, before));
         let gains: Vec<_> = x.iter().zip(&y).map(|(x, y)| y * x.conj() / x.norm_sqr().max(f32::MIN_POSITIVE)).collect();
@@ -43,12 +45,15 @@ pub(super) fn points(args: &Args, survey: &Survey, filter: &Tracked) -> Result<O
         let pilots = (0..x.len()).filter(|slot| !data.contains(slot));
         let turn: Complex32 = pilots.map(|slot| y[slot] * (gains[slot] * x[slot]).conj()).sum();
         let turn = if turn.norm() > 0.0 { turn / turn.norm() } else { Complex32::new(1.0, 0.0) };
-        points.one_tap.extend(data.iter().map(|&slot| y[slot] / (gains[slot] * turn)));
-        points.equalised.extend(data.iter().map(|&slot| estimate[slot]));
+        for &slot in data {
+            let (one_tap, equalised) = (y[slot] / (gains[slot] * turn), estimate[slot]);
+            if (one_tap + equalised).norm().is_finite() {
+                points.one_tap.push(one_tap);
+                points.equalised.push(equalised);
+                points.sent.push(x[slot]);
+            }
+        }
     }
-    let finite = |z: &Complex32| z.re.is_finite() && z.im.is_finite();
-    points.one_tap.retain(finite);
-    points.equalised.retain(finite);
     Ok(Some(points).filter(|p| !p.equalised.is_empty()))
 }
 

@@ -14,7 +14,7 @@ use crate::{
     Result,
     filter::{Portrait, registry},
     metrics::AmCurve,
-    plot::{self, AmplifierCurve, Figure, Part, Taps, Weights, am_am_pm, taps_over_time},
+    plot::{self, AmplifierCurve, Figure, Mark, Part, Taps, Weights, am_am_pm, taps_over_time},
 };
 
 /// Samples of the amplifier's scatter: more only hide one another.
@@ -32,23 +32,27 @@ pub(super) fn amplifier(args: &Args, survey: &Survey, filters: &[&Tracked]) -> R
     }
     let learned: Vec<&Tracked> = filters.iter().copied().filter(|f| !f.portrait.gain.is_empty()).collect();
     let (tx, rx) = start(survey);
-    let (measured, mut curves, title, caption) = if coherent(tx, rx) {
-        let curves = learned.iter().map(|f| curve(f.name, &f.portrait.gain, level(&f.portrait.gain, tx, rx))).collect();
-        (scatter(tx.iter().zip(rx).map(|(&x, &y)| (wide(x), wide(y)))), curves, "Received against sent amplitude", String::new())
+    let direct = coherent(tx, rx);
+    let level = |f: &Tracked| if direct { level(&f.portrait.gain, tx, rx) } else { Complex64::new(1.0, 0.0) };
+    let mut curves: Vec<AmplifierCurve> = learned.iter().map(|f| curve(f.name, &f.portrait.gain, level(f))).collect();
+    let (measured, title, caption) = if direct {
+        (scatter(tx.iter().zip(rx).map(|(&x, &y)| (wide(x), wide(y)))), "Received against sent amplitude", String::new())
     } else if let Some(best) = learned.first() {
-        let curves: Vec<_> = learned.iter().map(|f| curve(f.name, &f.portrait.gain, Complex64::new(1.0, 0.0))).collect();
         let dots = scatter(without_channel(args, best, tx, rx)?.into_iter());
         let caption = format!(
             "Dots: received samples without the channel, as {} sees it: its curve, plus the errors divided by the taps.",
             best.name
         );
-        (dots, curves, "The amplifier behind the channel", caption)
+        (dots, "The amplifier, seen through the channel", caption)
     } else {
         return Ok(None);
     };
+    if measured.input.is_empty() {
+        return Ok(None);
+    }
     let reach = measured.input.iter().copied().fold(0.0, f64::max);
     curves.iter_mut().for_each(|curve| cut(curve, reach));
-    if title.starts_with("Received") {
+    if direct {
         let mean = AmCurve::measure(tx, rx, 40)?;
         curves.push(AmplifierCurve {
             name: "mean".into(),
@@ -167,7 +171,7 @@ fn without_channel(args: &Args, filter: &Tracked, tx: &[Complex32], rx: &[Comple
 
 /// The taps of the best filters that have some: size and phase, or their sign too where the samples are real.
 pub(super) fn taps(survey: &Survey, filters: &[&Tracked]) -> Option<Picture> {
-    let (axis, scale) = time(survey);
+    let (axis, scale) = time(survey, filters);
     let with_taps: Vec<&&Tracked> = filters.iter().filter(|f| f.taps.moments().len() > 1).collect();
     let mut csv = String::from("filter,samples,tap,re,im\n");
     for f in &with_taps {
@@ -192,9 +196,21 @@ pub(super) fn taps(survey: &Survey, filters: &[&Tracked]) -> Option<Picture> {
         let size = taps_over_time(title, axis.clone(), &channels, Part::Magnitude);
         let phase = taps_over_time(title, axis, &channels, Part::Phase);
         let mut panels = Vec::new();
-        for (mut size, mut phase) in size.panels.into_iter().zip(phase.panels) {
+        for ((mut size, mut phase), channel) in size.panels.into_iter().zip(phase.panels).zip(&channels) {
             (size.height, phase.height) = (250.0, 250.0);
-            if size.marks.iter().any(|mark| matches!(mark, plot::Mark::Heat { .. })) {
+            (size.title, phase.title) = (format!("{}, size", channel.name), format!("{}, phase of the two strongest", channel.name));
+            let power = |taps: &[Complex64]| taps.iter().map(|h| h.norm_sqr()).filter(|p| p.is_finite()).sum::<f64>();
+            let mut powers: Vec<f64> = channel.taps.iter().map(|taps| power(taps)).collect();
+            powers.sort_by(|a, b| b.total_cmp(a));
+            let strong = powers.get(1).copied().unwrap_or(0.0);
+            for (mark, taps) in phase.marks.iter_mut().zip(&channel.taps) {
+                if let Mark::Line { points, .. } = mark
+                    && power(taps) < strong
+                {
+                    points.clear();
+                }
+            }
+            if size.marks.iter().any(|mark| matches!(mark, Mark::Heat { .. })) {
                 size.span = 2;
                 panels.push(size);
             } else {

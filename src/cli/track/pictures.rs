@@ -13,10 +13,11 @@ use super::{
 };
 use crate::{
     Complex64, Result,
+    blocks::Row,
     filter::registry,
     metrics::{Evm, welch},
     ofdm,
-    plot::{Axis, Bar, Constellation, Figure, NmseCurve, Series, bars, constellations, nmse_over_time, psd},
+    plot::{Axis, Bar, Constellation, Figure, Mark, NmseCurve, Series, bars, constellations, nmse_over_time, psd},
 };
 
 /// A picture and the numbers behind it, under one name.
@@ -33,6 +34,9 @@ pub(super) const NAMES: [&str; 7] = ["nmse", "average", "spectrum", "constellati
 /// Samples of the spectra, and of each of the windows that they average.
 pub(super) const START: usize = 1 << 14;
 const WINDOW: usize = 512;
+
+/// Points of a curve: of more, eight curves could not be told apart. The table has all.
+const POINTS: usize = 200;
 
 pub(super) fn all(args: &Args, survey: &Survey, outcome: &Outcome) -> Result<Vec<Picture>> {
     let best_first = by_error(outcome);
@@ -51,24 +55,30 @@ pub(super) fn all(args: &Args, survey: &Survey, outcome: &Outcome) -> Result<Vec
 }
 
 /// Time on an axis, and how long a sample is on it.
-pub(super) fn time(survey: &Survey) -> (Axis, f64) {
+pub(super) fn time(survey: &Survey, filters: &[&Tracked]) -> (Axis, f64) {
+    let samples = filters.iter().map(|f| f.samples).max().unwrap_or(0).max(1) as f64;
     match survey.sample_rate.filter(|rate| *rate > 0.0) {
-        Some(rate) => (Axis::new("time", "s"), 1.0 / rate),
-        None => (Axis::new("sample", ""), 1.0),
+        Some(rate) => (Axis::new("time", "s").range(0.0, samples / rate), 1.0 / rate),
+        None => (Axis::new("sample", "").range(0.0, samples), 1.0),
     }
 }
 
 fn errors(survey: &Survey, filters: &[&Tracked]) -> Picture {
-    let (time, scale) = time(survey);
+    let (time, scale) = time(survey, filters);
     let mut csv = String::from("filter,end,samples,nmse_db\n");
     for f in filters {
         for row in &f.rows {
             let _ = writeln!(csv, "{},{},{},{}", f.name, row.end, row.samples, row.nmse_db());
         }
     }
+    let point = |rows: &[Row]| {
+        let sum = |pick: fn(&Row) -> f64| rows.iter().map(pick).sum::<f64>();
+        let (first, last) = (rows[0].end - rows[0].samples, rows[rows.len() - 1].end);
+        [0.5 * (first + last) as f64 * scale, 10.0 * (sum(|r| r.error) / sum(|r| r.reference)).log10()]
+    };
     let curve = |f: &&Tracked| NmseCurve {
         name: f.name.into(),
-        points: f.rows.iter().map(|r| [(r.end as f64 - 0.5 * r.samples as f64) * scale, r.nmse_db()]).collect(),
+        points: f.rows.chunks(f.rows.len().div_ceil(POINTS).max(1)).map(point).collect(),
         average_db: Some(f.total.nmse_db()),
     };
     let curves: Vec<_> = filters.iter().map(curve).collect();
@@ -108,7 +118,12 @@ fn spectrum(args: &Args, survey: &Survey, best: &Tracked) -> Result<Picture> {
     for (i, [f, y]) in lines[0].points.iter().enumerate() {
         let _ = writeln!(csv, "{f},{y},{},{}", lines[1].points[i][1], lines[2].points[i][1]);
     }
-    let figure = psd(format!("Spectra, {}", best.name), frequency, if rate.is_some() { "dB/Hz" } else { "dB" }, &lines);
+    let level = if rate.is_some() { "dBFS/Hz" } else { "dBFS per cycle/sample" };
+    let mut figure = psd(format!("Spectra, {}", best.name), frequency, level, &lines);
+    // Wider, to be seen behind a prediction that is nearly the same.
+    if let Some(Mark::Line { style, .. }) = figure.panels.first_mut().and_then(|panel| panel.marks.first_mut()) {
+        *style = style.width(3.5).opacity(0.5);
+    }
     Ok(Picture { name: "spectrum", figure, csv })
 }
 
@@ -118,14 +133,14 @@ fn constellation(args: &Args, survey: &Survey, best: &Tracked) -> Result<Option<
     let Some(points) = constellation::points(args, survey, best)? else { return Ok(None) };
     let ideal = ofdm::Constellation::new(config.modulation);
     let mut csv = String::from("equaliser,re,im\n");
-    let mut cloud = |name: &str, points: &[Complex32]| {
+    let mut cloud = |name: &str, found: &[Complex32]| {
         let mut evm = Evm::default();
-        for &z in points {
-            evm.push(z, ideal.point(ideal.decide(z)));
+        for (&z, &sent) in found.iter().zip(&points.sent) {
+            evm.push(z, ideal.point(ideal.decide(sent)));
             let _ = writeln!(csv, "{name},{},{}", z.re, z.im);
         }
-        let symbols = points.iter().map(|z| Complex64::new(z.re.into(), z.im.into())).collect();
-        Constellation { title: format!("{name}: {:.1} % from the nearest symbol", evm.percent()), symbols }
+        let symbols = found.iter().map(|z| Complex64::new(z.re.into(), z.im.into())).collect();
+        Constellation { title: format!("{name}, EVM {:.0} %", evm.percent()), symbols }
     };
     let clouds = [cloud("one tap a carrier", &points.one_tap), cloud(best.name, &points.equalised)];
     let all: Vec<_> = ideal.points().iter().map(|z| Complex64::new(z.re.into(), z.im.into())).collect();

@@ -152,9 +152,9 @@ fn files(args: &Args, survey: &Survey, outcome: &Outcome, folder: &Path, table: 
          <style>:root{{color-scheme:light dark}}body{{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em}}\
          pre{{overflow-x:auto}}td{{padding:.1em 1em .1em 0;vertical-align:top}}\
          figure{{margin:1.5em 0}}svg{{max-width:100%;height:auto;border-radius:4px}}</style>\n\
-         </head><body>\n<h1>kaflow track</h1>\n<pre>{}</pre>\n<pre>{}</pre>\n{figures}<h2>Parameters</h2>\n\
+         </head><body>\n<h1>kaflow track</h1>\n{}\n<pre>{}</pre>\n{figures}<h2>Parameters</h2>\n\
          <table><tr><td>all</td><td>taps {}, ahead {}, skip {}</td></tr>\n{parameters}</table>\n</body></html>\n",
-        escape(&survey.source),
+        source(survey),
         escape(table),
         args.taps,
         survey.advance,
@@ -162,6 +162,14 @@ fn files(args: &Args, survey: &Survey, outcome: &Outcome, folder: &Path, table: 
     );
     page.write_all(text.as_bytes()).map_err(|e| Error::io(&path, e))?;
     page.finish()
+}
+
+/// Recordings in a line; a test bed has a page of parameters, to be opened.
+fn source(survey: &Survey) -> String {
+    match survey.source.trim().contains('\n') {
+        true => format!("<details><summary>The test bed's parameters</summary><pre>{}</pre></details>", escape(&survey.source)),
+        false => format!("<p>{}</p>", escape(&survey.source)),
+    }
 }
 
 fn escape(text: &str) -> String {
