@@ -56,6 +56,46 @@ fn the_drawn_curves_are_the_numbers() {
 }
 
 #[test]
+fn what_cannot_be_done_is_refused_before_any_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out").to_str().unwrap().to_owned();
+    let file = folder.path().join("file").to_str().unwrap().to_owned();
+    std::fs::write(&file, "something").unwrap();
+    for (arguments, words) in [
+        (vec!["fig9", "--out", &out], "fig5"),
+        (vec!["fig2"], "--out"),
+        (vec!["fig2", "--out", &out, "--runs", "0"], "runs must be at least 1"),
+        (vec!["fig2", "--out", &out, "--tx", "a", "--rx", "b"], "only fig5 takes recordings"),
+        (vec!["fig5", "--out", &out, "--tx", "a"], "--rx"),
+        (vec!["fig5", "--out", &out, "--tx", "missing.sigmf-meta", "--rx", "b"], "missing"),
+        (vec!["steady", "--out", &file], "is a file; name a folder"),
+    ] {
+        let result = run(&arguments);
+        let said = String::from_utf8_lossy(&result.stderr).into_owned();
+        assert!(result.status.code() == Some(2) && said.contains(words), "{arguments:?}: {said}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn after_ctrl_c_what_is_finished_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("kaflow"));
+    // More runs than anybody waits for.
+    let arguments = ["reproduce", "fig3", "--runs", "1000000", "--out", folder.path().to_str().unwrap()];
+    let mut child = command.args(arguments).stdout(std::process::Stdio::null()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(child.wait().unwrap().success());
+    let json: Value = serde_json::from_slice(&std::fs::read(folder.path().join("fig3.json")).unwrap()).unwrap();
+    let runs = json["settings"]["runs"].as_u64().unwrap();
+    assert!((1..1_000_000).contains(&runs), "{runs} runs");
+    let table = std::fs::read_to_string(folder.path().join("fig3.csv")).unwrap();
+    assert_eq!(table.lines().next().unwrap().split(',').count() as u64, runs + 3);
+    assert!(folder.path().join("fig3.png").exists());
+}
+
+#[test]
 fn the_same_seed_gives_the_same_numbers() {
     let numbers = || {
         let folder = tempfile::tempdir().unwrap();

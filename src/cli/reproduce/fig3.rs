@@ -107,7 +107,7 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
     let insets: Vec<_> = insets.collect();
     if let Some(panel) = figure.panels.pop() {
         // The legend of the insets.
-        let named = ["true rate", "estimate"].map(|name| Mark::line(name, Vec::new()));
+        let named = ["true rate (insets)", "estimate (insets)"].map(|name| Mark::line(name, Vec::new()));
         figure.panels.push(named.into_iter().fold(panel.height(460.0).with_insets(0.45, insets), Panel::with));
     }
     report.figure(&figure)?;
@@ -128,11 +128,20 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         .zip(REFERENCE)
         .map(|(&step, reference)| {
             let (value, error) = at(step);
-            Line { name: format!("after {step} steps"), value, error: Some(error), reference: Some(reference), note: String::new() }
+            Line {
+                name: format!("after {step} steps"),
+                value,
+                error: (repetitions.len() > 1).then_some(error),
+                reference: Some(reference),
+                note: String::new(),
+            }
         })
         .collect();
     report.table(
-        &format!("Figure 3: normalised error of the Poisson rate, mean of {} runs in dB", repetitions.len()),
+        &format!(
+            "Figure 3: normalised error of the Poisson rate, {} in dB",
+            if repetitions.len() == 1 { "one run".into() } else { format!("mean of {} runs", repetitions.len()) }
+        ),
         "dB",
         &lines,
         json!({"runs": repetitions.len(), "seed": size.seed, "steps": STEPS, "diffusion": 0.1, "kernel": "exp(-(x-y)^2/100), degrees"}),

@@ -128,7 +128,8 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
                 repetitions.iter().map(|r| r.accuracy[LOOKS / 2..].iter().sum::<f64>() / (LOOKS - LOOKS / 2) as f64).collect();
             let (value, error) = mean_and_error(&halves);
             let name = format!("{samples} samples, second half");
-            Line { name, value, error: Some(error), reference: Some(reference), note: format!("{} runs", repetitions.len()) }
+            let (error, runs) = ((repetitions.len() > 1).then_some(error), repetitions.len());
+            Line { name, value, error, reference: Some(reference), note: format!("{runs} {}", if runs == 1 { "run" } else { "runs" }) }
         })
         .collect();
     report.table(

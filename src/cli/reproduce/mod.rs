@@ -87,6 +87,9 @@ pub(crate) fn run(args: Args) -> Result<()> {
     if args.tx.is_some() && !matches!(args.figure, Which::Fig5 | Which::All) {
         return Err(Error::parameter("tx", "left out: only fig5 takes recordings", "a recording"));
     }
+    if args.out.exists() && !args.out.is_dir() {
+        return Err(Error::file(&args.out, "output", "is a file; name a folder"));
+    }
     std::fs::create_dir_all(&args.out).map_err(|e| Error::io(&args.out, e))?;
     let size = Size { runs: args.runs, seed: args.seed, quick: args.quick, recordings: args.tx.clone().zip(args.rx.clone()) };
     let studies: [(Which, &str, Study); 5] = [
@@ -106,6 +109,9 @@ pub(crate) fn run(args: Args) -> Result<()> {
             break;
         }
         study(&size, &mut Report::new(&args.out, name, args.force)?)?;
+    }
+    if interrupt::requested() {
+        eprintln!("kaflow: interrupted; what was finished is in {}", args.out.display());
     }
     Ok(())
 }
