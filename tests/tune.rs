@@ -168,6 +168,25 @@ fn em_through_features_tunes_kernel_filters() {
 }
 
 #[test]
+fn tuned_parameters_do_better_on_samples_that_were_not_tuned_on() {
+    let data = Recordings::simulated(8000);
+    let filters = ["--filter", "nlms", "--filter", "fklms"];
+    let options = ["--samples", "3000", "--candidates", "60", "--budget", "200"];
+    data.run("tune", &[&filters[..], &options].concat()).success();
+    let run = |more: &[&str]| -> BTreeMap<String, f64> {
+        let common = ["--skip", "3000", "--budget", "200", "--json", "run.json", "--force"];
+        data.run("track", &[&filters[..], &common, more].concat()).success();
+        let run: serde_json::Value = serde_json::from_slice(&std::fs::read(data.path("run.json")).unwrap()).unwrap();
+        let filters = run["filters"].as_array().unwrap().iter();
+        filters.map(|f| (f["name"].as_str().unwrap().to_owned(), f["nmse_db"].as_f64().unwrap())).collect()
+    };
+    let (before, after) = (run(&[]), run(&["--params", "params.toml"]));
+    for (name, db) in &after {
+        assert!(*db < before[name] - 0.3, "{name}: {db} dB, untuned {} dB", before[name]);
+    }
+}
+
+#[test]
 fn it_says_when_the_budget_never_binds() {
     let data = Recordings::simulated(500);
     let said = stdout(&data.run("tune", &["--filter", "fklms", "--candidates", "4"]).success());
@@ -183,6 +202,8 @@ fn what_cannot_be_done_is_refused_by_name() {
         (vec!["--filter", "nlms", "--sigma", "1"], "nlms has no parameter 'sigma'"),
         (vec!["--filter", "nlms", "--candidates", "0"], "candidates must be at least 1"),
         (vec!["--filter", "nlms", "--burn-in", "400"], "burn-in must be"),
+        (vec!["--filter", "nlms", "--samples", "0"], "samples must be at least 20 to tune on, got 0"),
+        (vec!["--filter", "nlms", "--method", "em"], "unknown filter with a likelihood 'nlms'"),
         (vec!["--filter", "nlms", "--taps", "0"], "taps must be"),
         (vec!["--filter", "fklms", "--eta", "7"], "eta must be"),
         (vec!["--filter", "nlms", "--out", "tx.cf32/x.toml"], "tx.cf32"),
@@ -197,4 +218,10 @@ fn what_cannot_be_done_is_refused_by_name() {
 
     let silent = Recordings::write(&vec![Complex32::new(1.0, 0.0); 500], &vec![Complex32::default(); 500]);
     assert!(stderr(&silent.run("tune", &["--filter", "nlms"]).code(2)).contains("silent"));
+    // Silent only where it would be tuned, and too short for anything.
+    let late = |n: usize| (0..n).map(|i| Complex32::new(if i < 3000 { 0.0 } else { 1.0 }, 0.0)).collect::<Vec<_>>();
+    let late = Recordings::write(&late(4000), &late(4000));
+    assert!(stderr(&late.run("tune", &["--filter", "nlms"]).code(2)).contains("the first 2000 samples hold no signal"));
+    let tiny = Recordings::write(&[Complex32::new(1.0, 0.5); 7], &[Complex32::new(0.3, 0.1); 7]);
+    assert!(stderr(&tiny.run("tune", &["--filter", "nlms"]).code(2)).contains("samples must be at least 20"));
 }

@@ -17,9 +17,15 @@ pub(crate) struct Data {
     energy: f64,
 }
 
+/// On fewer samples nothing can be told.
+const LEAST: usize = 20;
+
 impl Data {
     /// Refuses what no filter can be told apart on.
     pub(crate) fn new(tx: Vec<Complex32>, rx: Vec<Complex32>, taps: usize, burn_in: usize) -> Result<Self> {
+        if rx.len() < LEAST {
+            return Err(Error::parameter("samples", format!("at least {LEAST} to tune on"), rx.len()));
+        }
         if burn_in + 10 > rx.len() {
             let expected = format!("at least 10 less than the {} samples", rx.len());
             return Err(Error::parameter("burn-in", expected, burn_in));
@@ -27,7 +33,10 @@ impl Data {
         let input_power = power(&tx);
         let energy = rx[burn_in..].iter().filter(|&&y| finite(y)).map(|y| f64::from(y.re).powi(2) + f64::from(y.im).powi(2)).sum();
         if !(input_power > 0.0 && energy > 0.0) {
-            return Err(Error::Data(format!("the first {} samples are silent: take more --samples, or align the recordings", rx.len())));
+            return Err(Error::Data(format!(
+                "the first {} samples hold no signal: take more --samples, or align the recordings",
+                rx.len()
+            )));
         }
         Ok(Self { tx, rx, taps, burn_in, input_power, energy })
     }
