@@ -1,14 +1,16 @@
 //! Kernel equalisers in front of an OFDM receiver: 16-QAM through a saturated amplifier and a slowly fading channel.
 //!
-//! `cargo run --release --example equalizer`
+//! `cargo run --release --example equalizer`, and with `-- points.png` it draws the constellations.
 
 use futuresdr::prelude::Result;
 use kaflow::{
     channel::Profile,
     filter::registry::{self, Value, Values},
     flowgraphs::equalize::{Link, run},
-    ofdm::Config,
+    ofdm::{self, Config},
+    plot::{Constellation, constellations},
 };
+use num_complex::{Complex32, Complex64};
 
 fn main() -> Result<()> {
     let ofdm = Config::preset("paper")?;
@@ -16,6 +18,7 @@ fn main() -> Result<()> {
     let krlst = |kernel: &str| {
         ("krlst", vec![("kernel", kernel.to_owned()), ("sigma", "1".into()), ("lambda", "0.9999".into()), ("noise", "0.01".into())])
     };
+    let mut clouds = Vec::new();
     println!("{:<20} {:>7} {:>7} {:>8}", "equaliser", "frames", "EVM %", "BER");
     for (i, (name, given)) in [("rls", vec![("lambda", "0.9999".into())]), krlst("gaussian"), krlst("equivariant")].into_iter().enumerate()
     {
@@ -25,7 +28,16 @@ fn main() -> Result<()> {
         let (one_tap, equalised) = run(&link, registry::filter(&settings, 1)?, 1, 0)?;
         for (label, q) in [("one-tap".to_owned(), one_tap), (label, equalised)].into_iter().skip(usize::from(i > 0)) {
             println!("{label:<20} {:>7} {:>7.2} {:>8.1e}", q.packets, q.evm.percent(), q.ber.rate());
+            clouds.push(Constellation { title: format!("{label}, EVM {:.1} %", q.evm.percent()), symbols: wide(&q.points) });
         }
     }
+    if let Some(path) = std::env::args().nth(1) {
+        let ideal = wide(ofdm::Constellation::new(link.ofdm.modulation).points());
+        constellations("16-QAM behind a saturated amplifier", &clouds, &ideal).save(path)?;
+    }
     Ok(())
+}
+
+fn wide(points: &[Complex32]) -> Vec<Complex64> {
+    points.iter().map(|z| Complex64::new(z.re.into(), z.im.into())).collect()
 }
