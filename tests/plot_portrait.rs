@@ -48,7 +48,8 @@ fn filters_by_lag_show_the_weights_of_the_dictionary() {
     rx[230].re = f64::NAN; // by direct rows from here on, until the dictionary is the last windows again
     let (gain, budget) = (Gain::Eta(0.5), Evict { budget: Some(37), floor: None });
     let kernel = || Gaussian::new(1.5).unwrap();
-    let recipes: [(&str, fn(Gaussian<f64>, Gain, Evict) -> GaussianKernelFilter<f64, Gaussian<f64>>); 3] = [
+    type Recipe = fn(Gaussian<f64>, Gain, Evict) -> GaussianKernelFilter<f64, Gaussian<f64>>;
+    let recipes: [(&str, Recipe); 3] = [
         ("klms", |k, g, e| klms(k, g, e, TAPS).unwrap()),
         ("fklms", |k, g, e| fklms(k, g, 0.98, e, TAPS).unwrap()),
         ("norma", |k, g, e| norma(k, g, 0.1, e, TAPS).unwrap()),

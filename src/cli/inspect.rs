@@ -293,6 +293,8 @@ fn pictures(survey: &Survey, recording: &Recording, show: &[Picture]) -> Vec<Fig
                 figures.push(plot::psd(format!("{name}: power density"), frequency(), level, &[Series::new(name.clone(), points)]));
             }
             (Picture::Spectrogram | Picture::Psd, None) => {}
+            // Real samples all lie on one line.
+            (Picture::Constellation, _) if survey.real => {}
             (Picture::Constellation, _) => {
                 let symbols = survey.points.iter().map(|z| Complex64::new(z.re.into(), z.im.into())).collect();
                 let cloud = Constellation { title: format!("{name}: samples"), symbols };
@@ -302,16 +304,19 @@ fn pictures(survey: &Survey, recording: &Recording, show: &[Picture]) -> Vec<Fig
                 let (edges, density) = survey.envelope_density();
                 let (edges, density) = even(&edges, &density);
                 let top = edges.last().copied().unwrap_or(1.0);
-                // |x|/rms of a complex Gaussian signal, which OFDM is nearly.
-                let rayleigh = (0..=200).map(|i| top * f64::from(i) / 200.0).map(|r| [r, 2.0 * r * (-r * r).exp()]).collect();
+                // |x|/rms of a Gaussian signal, which OFDM is nearly: complex or real.
+                let (model, law): (_, fn(f64) -> f64) = if survey.real {
+                    ("half-normal", |r| (2.0 / std::f64::consts::PI).sqrt() * (-0.5 * r * r).exp())
+                } else {
+                    ("Rayleigh", |r| 2.0 * r * (-r * r).exp())
+                };
+                let model = Series::new(model, (0..=200).map(|i| top * f64::from(i) / 200.0).map(|r| [r, law(r)]).collect());
                 let histogram = Histogram { name: name.clone(), edges, density };
                 let axis = Axis::new("envelope over rms", "").range(0.0, top);
-                figures.push(plot::envelope_histogram(
-                    format!("{name}: envelope"),
-                    axis,
-                    &[histogram],
-                    &[Series::new("Rayleigh", rayleigh)],
-                ));
+                let mut figure = plot::envelope_histogram(format!("{name}: envelope"), axis, &[histogram], &[model]);
+                // In the place of the constellation, too.
+                figure.panels.iter_mut().filter(|_| survey.real).for_each(|panel| panel.span = 2);
+                figures.push(figure);
             }
         }
     }

@@ -219,7 +219,7 @@ pub(super) fn taps(survey: &Survey, filters: &[&Tracked]) -> Option<Picture> {
         }
         Figure { panels, ..Figure::new(title).columns(2) }
     };
-    (!channels.is_empty()).then(|| Picture { name: "taps", figure, csv })
+    (!channels.is_empty()).then_some(Picture { name: "taps", figure, csv })
 }
 
 /// Age and size of the weights of all filters with a dictionary, at the end of the run.
@@ -236,5 +236,5 @@ pub(super) fn weights(filters: &[&Tracked]) -> Option<Picture> {
         all.push(Weights { name: f.name.into(), ages, sizes });
     }
     let figure = plot::weights("Age and size of the weights at the end", &all);
-    (!all.is_empty()).then(|| Picture { name: "weights", figure, csv })
+    (!all.is_empty()).then_some(Picture { name: "weights", figure, csv })
 }
