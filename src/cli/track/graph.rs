@@ -33,7 +33,7 @@ use crate::{
 
 /// What one filter has done.
 pub(super) struct Tracked {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) settings: Settings,
     pub(super) total: Row,
     pub(super) samples: u64,
@@ -109,7 +109,7 @@ pub(super) fn run(args: &Args, input: Input, survey: &Survey, filters: Vec<Ready
         let track = track.get(&fg).map_err(broken)?;
         let series = track.series();
         filters.push(Tracked {
-            name,
+            name: (*name).to_owned(),
             settings,
             total: series.total(),
             samples: series.samples(),

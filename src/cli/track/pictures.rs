@@ -31,7 +31,7 @@ pub(super) fn all(args: &Args, survey: &Survey, outcome: &Outcome) -> Result<Vec
     let averages: Vec<_> = best_first
         .iter()
         .filter(|f| f.total.nmse_db().is_finite())
-        .map(|f| Bar { name: f.name.into(), value: f.total.nmse_db(), error: None, reference: None })
+        .map(|f| Bar { name: f.name.clone(), value: f.total.nmse_db(), error: None, reference: None })
         .collect();
     if !averages.is_empty() {
         pictures.push((NAMES[1], bars("Prediction error, average", Axis::new("NMSE", "dB"), &averages)));
@@ -51,7 +51,7 @@ fn errors(survey: &Survey, filters: &[&Tracked]) -> Figure {
     let curves: Vec<_> = filters
         .iter()
         .map(|f| NmseCurve {
-            name: f.name.into(),
+            name: f.name.clone(),
             points: f.rows.iter().map(|r| [(r.end as f64 - 0.5 * r.samples as f64) * scale, r.nmse_db()]).collect(),
             average_db: Some(f.total.nmse_db()),
         })
