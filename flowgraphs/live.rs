@@ -16,6 +16,12 @@ use crate::{
     },
 };
 
+/// How long blocks may go on with what is in their buffers once the flowgraph is to stop.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Samples that a filter takes at a time: a slow one that tracks a thousand in a second can still be stopped in about that time.
+const AT_ONCE: usize = 1024;
+
 /// What a live flowgraph is made of.
 pub struct Parts {
     /// The radio, with its streams set up.
@@ -24,8 +30,8 @@ pub struct Parts {
     pub frame: Vec<Complex32>,
     /// The amplitude that it is transmitted with; full scale is 1.
     pub level: f32,
-    /// The filters by name.
-    pub trackers: Vec<(&'static str, Box<dyn Tracker<f32>>)>,
+    /// The filters by name, a set of them for each receive channel.
+    pub trackers: Vec<Vec<(String, Box<dyn Tracker<f32>>)>>,
     /// Taps that may reach ahead.
     pub lead: usize,
     /// Samples in a row of metrics, and samples that are left out of the average.
@@ -34,28 +40,31 @@ pub struct Parts {
     pub skip: u64,
     /// Ends after so many received samples.
     pub samples: Option<u64>,
-    /// First pairs that are kept for a look.
+    /// Ends after so long, whatever has come by then: for a radio that does not wait for its reader.
+    pub time: Option<Duration>,
+    /// First pairs of each channel that are kept for a look.
     pub keep: usize,
 }
 
 /// A live flowgraph that is ready to run.
 pub struct Live {
     fg: Flowgraph,
-    tracks: Vec<(BlockRef<Track>, &'static str, Probe)>,
-    follow: BlockRef<Follow>,
-    watcher: Watcher,
+    tracks: Vec<(BlockRef<Track>, String, Probe)>,
+    follows: Vec<BlockRef<Follow>>,
+    watchers: Vec<Watcher>,
     faults: Vec<Fault>,
     radio: Radio,
+    time: Option<Duration>,
 }
 
 /// What can be seen while it runs.
 pub struct View<'a> {
     /// What has happened to the streams.
     pub health: Arc<Health>,
-    /// How the received stream lies to the frame.
-    pub watcher: Watcher,
-    /// The filters' figures by name.
-    pub tracks: Vec<(&'static str, Probe)>,
+    /// How the stream of each receive channel lies to the frame.
+    pub watchers: &'a [Watcher],
+    /// The filters' figures by name, one channel after the other.
+    pub tracks: Vec<(&'a str, Probe)>,
     handle: &'a dyn Fn(usize, &str) -> bool,
 }
 
@@ -69,10 +78,12 @@ impl View<'_> {
 /// What is left of a live flowgraph that has run.
 pub struct Finished {
     fg: Flowgraph,
-    tracks: Vec<(BlockRef<Track>, &'static str, Probe)>,
-    follow: BlockRef<Follow>,
+    tracks: Vec<(BlockRef<Track>, String, Probe)>,
+    follows: Vec<BlockRef<Follow>>,
     /// What has happened to the streams.
     pub health: Arc<Health>,
+    /// Why it ended, when nobody asked for it: a device has disappeared.
+    pub fault: Option<crate::Error>,
 }
 
 /// Where the recordings go, and at which centre frequency they were made.
@@ -85,15 +96,15 @@ pub struct Record<'a> {
     pub force: bool,
 }
 
-/// Builds the flowgraph. With `record` the pairs that the filters see are written as SigMF `tx` and `rx`, brought to disk twice a second.
+/// Builds the flowgraph. With `record` the pairs that the filters of the first channel see are written as SigMF `tx` and `rx`, brought to disk twice a second.
 pub fn build(parts: Parts, record: Option<&Record<'_>>) -> crate::Result<Live> {
-    let Parts { mut radio, frame, level, trackers, lead, every, skip, samples, keep } = parts;
+    let Parts { mut radio, frame, level, trackers, lead, every, skip, samples, time, keep } = parts;
     let broken = |e: futuresdr::runtime::Error| crate::Error::Data(format!("the flowgraph cannot be built: {e}"));
     let mut fg = Flowgraph::new();
     let mut faults = Vec::new();
     if radio.tx_channels() > 0 {
-        let scaled = frame.iter().map(|z| z * level).collect();
-        let (repeat, sink) = (Repeat::new(scaled, radio.stop()), SoapySink::new(&mut radio)?);
+        let scaled: Vec<Complex32> = frame.iter().map(|z| z * level).collect();
+        let (repeat, sink) = (Repeat::new(scaled, radio.stop()), SoapySink::new(&mut radio)?.lenient().repeats(frame.len()));
         faults.push(sink.fault());
         let repeat = fg.add(repeat);
         let sink = fg.add(sink);
@@ -101,30 +112,33 @@ pub fn build(parts: Parts, record: Option<&Record<'_>>) -> crate::Result<Live> {
             fg.stream_dyn(repeat, "output", sink, format!("input[{channel}]")).map_err(broken)?;
         }
     }
-    let source = SoapySource::new(&mut radio)?.limit(samples.unwrap_or(u64::MAX));
+    let source = SoapySource::new(&mut radio)?.lenient().limit(samples.unwrap_or(u64::MAX));
     faults.push(source.fault());
-    let follow = Follow::new(Follower::new(frame)?.lead(lead)).keep(keep);
-    let watcher = follow.watcher();
-    let (source, follow) = (fg.add(source), fg.add(follow));
-    fg.stream_dyn(source, "output[0]", follow, "input").map_err(broken)?;
-    for channel in 1..radio.rx_channels() {
-        let rest = fg.add(NullSink::<Complex32>::new());
-        fg.stream_dyn(source, format!("output[{channel}]"), rest, "input").map_err(broken)?;
+    let source = fg.add(source);
+    if trackers.len() != radio.rx_channels() {
+        return Err(crate::Error::parameter("trackers", format!("a set for each of {} channels", radio.rx_channels()), trackers.len()));
     }
-    let mut tracks = Vec::new();
-    for (name, tracker) in trackers {
-        let track = Track::new(tracker).metrics_every(every, skip).tap_history();
-        faults.push(track.fault());
-        let probe = track.probe();
-        let track = fg.add(track);
-        fg.block_mut(&track).map_err(broken)?.set_instance_name(name);
-        fg.stream_dyn(follow, "tx", track, "tx").map_err(broken)?;
-        fg.stream_dyn(follow, "rx", track, "rx").map_err(broken)?;
-        for port in ["prediction", "error"] {
-            let sink = fg.add(NullSink::<Complex32>::new());
-            fg.stream_dyn(track, port, sink, "input").map_err(broken)?;
+    let (mut tracks, mut follows, mut watchers) = (Vec::new(), Vec::new(), Vec::new());
+    for (channel, set) in trackers.into_iter().enumerate() {
+        let follow = Follow::new(Follower::new(frame.clone())?.lead(lead)).keep(keep);
+        watchers.push(follow.watcher());
+        let follow = fg.add(follow);
+        follows.push(follow);
+        fg.stream_dyn(source, format!("output[{channel}]"), follow, "input").map_err(broken)?;
+        for (name, tracker) in set {
+            let track = Track::new(tracker).metrics_every(every, skip).tap_history().at_most(AT_ONCE);
+            faults.push(track.fault());
+            let probe = track.probe();
+            let track = fg.add(track);
+            fg.block_mut(&track).map_err(broken)?.set_instance_name(&name);
+            fg.stream_dyn(follow, "tx", track, "tx").map_err(broken)?;
+            fg.stream_dyn(follow, "rx", track, "rx").map_err(broken)?;
+            for port in ["prediction", "error"] {
+                let sink = fg.add(NullSink::<Complex32>::new());
+                fg.stream_dyn(track, port, sink, "input").map_err(broken)?;
+            }
+            tracks.push((track, name, probe));
         }
-        tracks.push((track, name, probe));
     }
     if let Some(record) = record {
         for port in ["tx", "rx"] {
@@ -135,10 +149,10 @@ pub fn build(parts: Parts, record: Option<&Record<'_>>) -> crate::Result<Live> {
             let sink = IqSink::new(writer).flush_every((radio.rate() / 2.0).max(1.0) as u64, 0, |_| Ok(()));
             faults.push(sink.fault());
             let sink = fg.add(sink);
-            fg.stream_dyn(follow, port, sink, "input").map_err(broken)?;
+            fg.stream_dyn(follows[0], port, sink, "input").map_err(broken)?;
         }
     }
-    Ok(Live { fg, tracks, follow, watcher, faults, radio })
+    Ok(Live { fg, tracks, follows, watchers, faults, radio, time })
 }
 
 /// Ties the recordings of a run that ended in order together.
@@ -148,9 +162,9 @@ pub fn tie(record: &Record<'_>) -> crate::Result<()> {
 }
 
 impl Live {
-    /// Runs until the radio ends, `stop` is true or something fails; calls `look` every `every`.
+    /// Runs until the radio ends, `stop` is true, the time is up or something fails; calls `look` every `every`. What is under way then has half a second to come to an end.
     pub fn run(self, stop: &AtomicBool, every: Duration, mut look: impl FnMut(&View<'_>)) -> crate::Result<Finished> {
-        let Self { fg, tracks, follow, watcher, faults, radio } = self;
+        let Self { fg, tracks, follows, watchers, faults, radio, time } = self;
         let (health, halt) = (radio.health(), radio.stop());
         let explain = |error: futuresdr::runtime::Error| {
             let found = faults.iter().find_map(Fault::take);
@@ -172,35 +186,42 @@ impl Live {
                 done.store(true, Ordering::Relaxed);
                 result
             });
-            let mut last = Instant::now();
+            let began = Instant::now();
+            let mut last = began;
+            let mut halted: Option<Instant> = None;
             while !done.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(5).min(every));
-                if stop.load(Ordering::Relaxed) {
+                if stop.load(Ordering::Relaxed) || time.is_some_and(|time| began.elapsed() >= time) {
                     halt.store(true, Ordering::Relaxed);
-                }
-                if last.elapsed() >= every {
+                    if halted.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+                        // A slow filter could go on for long with what is in its buffers.
+                        let _ = Runtime::block_on(handle.stop());
+                        halted = Some(Instant::now());
+                    }
+                } else if last.elapsed() >= every {
                     last = Instant::now();
-                    let tracks = tracks.iter().map(|(_, name, probe)| (*name, probe.clone())).collect();
-                    look(&View { health: health.clone(), watcher: watcher.clone(), tracks, handle: &set });
+                    let tracks = tracks.iter().map(|(_, name, probe)| (name.as_str(), probe.clone())).collect();
+                    look(&View { health: health.clone(), watchers: &watchers, tracks, handle: &set });
                 }
             }
             waiter.join()
         });
         let fg = result.map_err(|_| crate::Error::Data("the flowgraph panicked".into()))?.map_err(explain)?;
-        Ok(Finished { fg, tracks, follow, health })
+        Ok(Finished { fg, tracks, follows, health, fault: faults.iter().find_map(Fault::take) })
     }
 }
 
 impl Finished {
-    /// The filters, by name.
-    pub fn tracks(&self) -> crate::Result<Vec<(&'static str, impl std::ops::Deref<Target = Track>)>> {
+    /// The filters by name, one channel after the other.
+    pub fn tracks(&self) -> crate::Result<Vec<(&str, impl std::ops::Deref<Target = Track>)>> {
         let broken = |e: futuresdr::runtime::Error| crate::Error::Data(e.to_string());
-        self.tracks.iter().map(|(track, name, _)| Ok((*name, track.get(&self.fg).map_err(broken)?))).collect()
+        self.tracks.iter().map(|(track, name, _)| Ok((name.as_str(), track.get(&self.fg).map_err(broken)?))).collect()
     }
 
-    /// The first pairs, as many as were to be kept.
-    pub fn kept(&self) -> crate::Result<(Vec<Complex32>, Vec<Complex32>)> {
-        let follow = self.follow.get(&self.fg).map_err(|e| crate::Error::Data(e.to_string()))?;
+    /// The first pairs of the n-th channel, as many as were to be kept; none of a channel that there is not.
+    pub fn kept(&self, channel: usize) -> crate::Result<(Vec<Complex32>, Vec<Complex32>)> {
+        let Some(follow) = self.follows.get(channel) else { return Ok(Default::default()) };
+        let follow = follow.get(&self.fg).map_err(|e| crate::Error::Data(e.to_string()))?;
         Ok(follow.kept())
     }
 }

@@ -84,7 +84,7 @@ fn offline(samples: u64) -> (Vec<f64>, f64) {
 
 /// Runs live with the two filters; gives their errors and prints what happened to the streams.
 fn run_live(arguments: &str, samples: u64) -> (Vec<f64>, std::sync::Arc<kaflow::blocks::Health>) {
-    let trackers = filters().iter().map(|(name, parameters)| (*name, tracker(name, parameters, 1.0))).collect();
+    let trackers = vec![filters().iter().map(|(name, parameters)| ((*name).to_owned(), tracker(name, parameters, 1.0))).collect()];
     let parts = Parts {
         radio: Radio::open(&duplex(arguments)).unwrap(),
         frame: frame(),
@@ -94,6 +94,7 @@ fn run_live(arguments: &str, samples: u64) -> (Vec<f64>, std::sync::Arc<kaflow::
         every: 4096,
         skip: 20_000,
         samples: Some(samples),
+        time: None,
         keep: 0,
     };
     let began = Instant::now();
@@ -271,11 +272,11 @@ fn a_thousand_jumps_of_the_clock_have_the_right_length_and_the_tracker_recovers(
 }
 
 #[test]
-fn jumps_backwards_are_searched_across_and_counted() {
-    let (verdict, health) = afflict("jump_every=20000,jump=-500", 1_020_000).unwrap();
-    assert!(health.time_errors.load(Ordering::Relaxed) >= 50);
+fn a_thousand_jumps_backwards_are_counted_and_the_tracker_recovers() {
+    let (verdict, health) = afflict("jump_every=20000,jump=-500", 20_020_000).unwrap();
+    assert!(health.time_errors.load(Ordering::Relaxed) >= 1000);
     assert_eq!(health.missing.load(Ordering::Relaxed), 0);
-    assert!(verdict.gaps.len() >= 49 && verdict.gaps.iter().all(|&missing| missing == 0));
+    assert!(verdict.gaps.len() >= 990 && verdict.gaps.iter().all(|&missing| missing == 0));
     check_recovery(&verdict);
 }
 
@@ -306,6 +307,68 @@ fn a_device_that_disappears_a_thousand_times_ends_the_flowgraph_each_time_and_sa
     Ok(())
 }
 
+/// Passes samples on, and pauses.
+#[derive(Block)]
+#[blocking]
+struct Hiccup<I = DefaultCpuReader<Complex32>, O = DefaultCpuWriter<Complex32>>
+where
+    I: CpuBufferReader<Item = Complex32>,
+    O: CpuBufferWriter<Item = Complex32>,
+{
+    #[input]
+    input: I,
+    #[output]
+    output: O,
+    every: usize,
+    to_next: usize,
+}
+
+impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>> Kernel for Hiccup<I, O> {
+    async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
+        let (from, to) = (self.input.slice(), self.output.slice());
+        let n = from.len().min(to.len()).min(self.to_next);
+        to[..n].copy_from_slice(&from[..n]);
+        if n > 0 {
+            self.input.consume(n);
+            self.output.produce(n);
+            self.to_next -= n;
+        }
+        if self.to_next == 0 {
+            std::thread::sleep(Duration::from_millis(450));
+            self.to_next = self.every;
+        }
+        io.finished = self.input.finished();
+        io.call_again = n > 0;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_transmitter_that_runs_dry_comes_back_in_its_place() {
+    // Three seconds of which the transmitter is silent for a while: what it left out is a gap of known length, and no search is needed.
+    let device = "pace=real,doppler=5,snr=30,delay=33,serial=dry";
+    let mut radio = Radio::open(&RadioConfig { queue: 16, rate: 4e6, ..duplex(device) }).unwrap();
+    let health = radio.health();
+    let repeat = Repeat::new(frame().iter().map(|z| z * LEVEL).collect(), radio.stop());
+    let hiccup: Hiccup = Hiccup { input: Default::default(), output: Default::default(), every: 4_000_000, to_next: 4_000_000 };
+    let (sink, source) =
+        (SoapySink::new(&mut radio).unwrap().repeats(frame().len()), SoapySource::new(&mut radio).unwrap().limit(12_000_000));
+    let (follow, judge) = (Follow::new(Follower::new(frame()).unwrap()), Judge::new());
+    let (verdict, watcher) = (judge.verdict.clone(), follow.watcher());
+    let mut fg = Flowgraph::new();
+    let build = || -> Result<()> {
+        connect!(fg, repeat > input.hiccup; hiccup > input[0].sink; source.output[0] > input.follow; follow.tx > tx.judge; follow.rx > rx.judge);
+        Runtime::new().run(fg)?;
+        Ok(())
+    };
+    build().unwrap();
+    let verdict = verdict.lock().unwrap();
+    println!("{health}; gaps {:?}", verdict.gaps);
+    assert!(health.underflows.load(Ordering::Relaxed) >= 2, "{health}");
+    assert!(verdict.gaps.len() >= 2 && verdict.gaps.iter().all(|&missing| missing > 0), "{:?}", verdict.gaps);
+    assert_eq!(watcher.lock().map(|lock| lock.searches), Some(1));
+}
+
 #[test]
 fn two_radios_on_one_air_and_a_drifting_clock_are_followed() {
     let arguments = "pace=fast,air=lab,taps=2,doppler=50,snr=30,cfo=2000,ppm=3";
@@ -315,16 +378,17 @@ fn two_radios_on_one_air_and_a_drifting_clock_are_followed() {
         radio: Radio::open(&config).unwrap(),
         frame: frame(),
         level: LEVEL,
-        trackers: vec![("nlms", tracker("nlms", &[], 1.0))],
+        trackers: vec![vec![("nlms".into(), tracker("nlms", &[], 1.0))]],
         lead: 0,
         every: 4096,
         skip: 300_000,
         samples: Some(1_500_000),
+        time: None,
         keep: 0,
     };
     let mut seen = None;
     let live = live::build(parts, None).unwrap();
-    let finished = live.run(&AtomicBool::new(false), Duration::from_millis(10), |view| seen = view.watcher.lock().or(seen)).unwrap();
+    let finished = live.run(&AtomicBool::new(false), Duration::from_millis(10), |view| seen = view.watchers[0].lock().or(seen)).unwrap();
     let lock = seen.unwrap();
     assert!((lock.cfo - 2000.0 / RATE).abs() < 1e-5 && (lock.drift_ppm + 3.0).abs() < 1.5, "{lock:?}");
     let error = finished.tracks().unwrap()[0].1.series().total().nmse_db();
@@ -342,8 +406,19 @@ fn a_receiver_without_its_transmitter_follows_another_box() -> Result<()> {
     connect!(fg, repeat > input[0].sink);
     let runtime = Runtime::new();
     let sending = runtime.start(fg).unwrap();
-    let trackers = vec![("nlms", tracker("nlms", &[], 1.0))];
-    let parts = Parts { radio, frame: frame(), level: LEVEL, trackers, lead: 0, every: 4096, skip: 5000, samples: Some(400_000), keep: 0 };
+    let trackers = vec![vec![("nlms".into(), tracker("nlms", &[], 1.0))]];
+    let parts = Parts {
+        radio,
+        frame: frame(),
+        level: LEVEL,
+        trackers,
+        lead: 0,
+        every: 4096,
+        skip: 5000,
+        samples: Some(400_000),
+        time: None,
+        keep: 0,
+    };
     let finished = live::build(parts, None).unwrap().run(&AtomicBool::new(false), Duration::from_secs(1), |_| ()).unwrap();
     sender.stop().store(true, Ordering::Relaxed);
     sending.wait().unwrap();
@@ -400,26 +475,38 @@ fn recorded(folder: &Path) -> u64 {
     length("tx").min(length("rx"))
 }
 
-#[test]
-fn a_killed_run_leaves_a_valid_recording() {
-    let folder = tempfile::tempdir().unwrap();
-    let pair = folder.path().join("pair");
-    let mut run = kaflow(&["live", "--device", FAST, "--rate", "1e6", "--record", &pair.to_string_lossy(), "--filter", "nlms"])
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let data = pair.join("rx.sigmf-data");
-    let began = Instant::now();
-    while std::fs::metadata(&data).map_or(0, |m| m.len()) < 16_000_000 && began.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    run.kill().unwrap();
-    run.wait().unwrap();
-    // All but the last second.
-    let written = std::fs::metadata(&data).unwrap().len() / 8;
-    assert!(recorded(&pair) + 1_000_000 >= written && written >= 2_000_000, "{} of {written}", recorded(&pair));
-    let (ok, text) = output(&["track", &pair.to_string_lossy(), "--trim", "--filter", "nlms"]);
+/// The error of the first filter that `track` finds in a recording, without further options.
+fn tracked(pair: &Path) -> f64 {
+    let path = pair.join("again.json");
+    let (ok, text) = output(&["track", &pair.to_string_lossy(), "--filter", "nlms", "--json", &path.to_string_lossy(), "--force"]);
     assert!(ok, "{text}");
+    json(&path)["filters"][0]["nmse_db"].as_f64().unwrap()
+}
+
+#[test]
+fn a_killed_run_leaves_a_recording_that_tracks_to_the_same_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole.json");
+    let command = ["live", "--device", FAST, "--rate", "1e6", "--filter", "nlms"];
+    let (ok, text) = output(&[&command[..], &["--seconds", "2", "--json", &whole.to_string_lossy()]].concat());
+    assert!(ok, "{text}");
+    let expected = json(&whole)["filters"][0]["nmse_db"].as_f64().unwrap();
+    for samples in [1_500_000, 2_100_000, 2_900_000] {
+        let pair = folder.path().join(samples.to_string());
+        let mut run = kaflow(&[&command[..], &["--record", &pair.to_string_lossy()]].concat()).stderr(Stdio::null()).spawn().unwrap();
+        let data = pair.join("rx.sigmf-data");
+        let began = Instant::now();
+        while std::fs::metadata(&data).map_or(0, |m| m.len()) < 8 * samples && began.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        run.kill().unwrap();
+        run.wait().unwrap();
+        // All but the last second.
+        let written = std::fs::metadata(&data).unwrap().len() / 8;
+        assert!(recorded(&pair) + 1_000_000 >= written && written >= samples, "{} of {written}", recorded(&pair));
+        let found = tracked(&pair);
+        assert!((found - expected).abs() < 0.5, "{found} dB in {} samples, live {expected} dB", recorded(&pair));
+    }
 }
 
 #[cfg(unix)]
@@ -436,7 +523,9 @@ fn a_full_disk_ends_the_run_with_an_error_and_leaves_a_valid_recording() {
     let output = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && text.contains("sigmf-data"), "{text}");
-    assert!(recorded(&pair) > 1_000_000, "{}", recorded(&pair));
+    // All but the last second of the 20,480,000 bytes that there was room for.
+    assert!(recorded(&pair) >= 2_560_000 - 1_000_000, "{}", recorded(&pair));
+    assert!(tracked(&pair) < -5.0);
 }
 
 #[test]
@@ -468,10 +557,91 @@ fn filters_that_cannot_keep_up_are_noticed_and_their_budget_shrinks() {
     assert!(ok && text.contains("do not keep up") && text.contains("fklms: budget 2000 -> "), "{text}");
 }
 
+/// Starts the command, waits until it says `ready`, asks it to stop, and gives how it ended and what it said.
+#[cfg(unix)]
+fn interrupted(arguments: &[&str], ready: &str) -> (bool, String) {
+    use std::io::{BufRead, BufReader, Read};
+    let mut run = kaflow(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(run.stderr.take().unwrap());
+    let mut text = String::new();
+    while !text.contains(ready) && lines.read_line(&mut text).unwrap() > 0 {}
+    assert!(text.contains(ready), "{text}");
+    assert!(Command::new("kill").args(["-TERM", &run.id().to_string()]).status().unwrap().success());
+    let began = Instant::now();
+    lines.read_to_string(&mut text).unwrap();
+    run.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    let ok = run.wait().unwrap().success();
+    println!("{arguments:?} ended {:.2} s after the signal", began.elapsed().as_secs_f64());
+    // Far more than it takes, far less than what waits in the queue.
+    assert!(began.elapsed() < Duration::from_secs(20), "{text}");
+    (ok, text)
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_the_command_in_every_state() {
+    let rate = ["--rate", "1e6", "--filter", "nlms"];
+    let overloaded = ["--rate", "20e6", "--filter", "krlst", "--filter", "fklms", "--budget", "300"];
+    for (arguments, device, ready, words) in [
+        (&rate[..], "driver=kaflow-testbed,doppler=5", "3 s: ", "interrupted"),
+        (&overloaded[..], "driver=kaflow-testbed,doppler=5", "a lower --rate", "interrupted"),
+        (&rate[..], "driver=kaflow-testbed,snr=-60", "searching: ", "the frame was not found"),
+        (&rate[..], "driver=kaflow-testbed,stall_every=100000,stall=1000000", "2 s: ", "interrupted"),
+        (&rate[..], "driver=kaflow-testbed,stall_every=1,stall=1000000", "2 s: ", "the frame was not found"),
+    ] {
+        let mut all = vec!["live", "--device", device];
+        all.extend(arguments);
+        let (_, text) = interrupted(&all, ready);
+        assert!(text.contains(words), "{all:?}: {text}");
+    }
+}
+
+#[test]
+fn any_channels_can_be_chosen_and_each_has_its_own_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("found.json");
+    let device = "driver=kaflow-testbed,pace=fast,doppler=5";
+    let mut arguments = vec!["live", "--device", device, "--rate", "1e6", "--seconds", "0.1", "--filter", "nlms"];
+    arguments.extend(["--tx-channel", "3", "--tx-gain", "49", "--rx-gain", "30"]);
+    let target = path.to_string_lossy();
+    arguments.extend(["--channel", "1,2,0", "--json", &target]);
+    let (ok, text) = output(&arguments);
+    assert!(ok, "{text}");
+    let mut found: Vec<_> = json(&path)["filters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| (f["name"].as_str().unwrap().to_owned(), f["nmse_db"].as_f64().unwrap()))
+        .collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(found.iter().map(|f| f.0.as_str()).collect::<Vec<_>>(), ["nlms rx0", "nlms rx1", "nlms rx2"]);
+    // Three channels of their own: good figures, and not the same ones.
+    assert!(found.iter().all(|f| f.1 < -3.0) && found[0].1 != found[1].1 && found[1].1 != found[2].1, "{found:?}");
+}
+
+#[test]
+fn a_device_that_disappears_leaves_a_report_and_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("found.json");
+    let device = "driver=kaflow-testbed,pace=fast,doppler=5,vanish_after=300000";
+    let (ok, text) = output(&["live", "--device", device, "--rate", "1e6", "--filter", "nlms", "--json", &path.to_string_lossy()]);
+    assert!(!ok && text.contains("NMSE dB") && text.contains("has disappeared"), "{text}");
+    assert!(json(&path)["filters"][0]["samples"].as_u64().unwrap() > 100_000);
+}
+
+#[test]
+fn the_plain_command_finds_the_frame_on_a_machine_that_cannot_keep_up() {
+    // The default rate with a filter that no machine runs at it.
+    let mut arguments = vec!["live", "--device", "driver=kaflow-testbed", "--seconds", "4", "--queue", "64"];
+    arguments.extend(["--filter", "nlms", "--filter", "krlst"]);
+    let (ok, text) = output(&arguments);
+    assert!(ok && text.contains("do not keep up") && text.contains("--adaptive-budget") && text.contains("NMSE dB"), "{text}");
+}
+
 #[test]
 fn devices_are_judged_and_mistakes_are_named() {
     let (ok, text) = output(&["devices", "driver=kaflow-testbed"]);
-    assert!(ok && text.contains("full duplex: yes") && text.contains("kaflow live --device"), "{text}");
+    assert!(ok && text.contains("full duplex: yes") && text.contains("kaflow live --device 'driver=kaflow-testbed"), "{text}");
     for (arguments, words) in [
         (vec!["live"], "device must be given, with an explicit driver="),
         (vec!["live", "--device", "serial=3"], "device must be given with an explicit driver="),
@@ -479,8 +649,21 @@ fn devices_are_judged_and_mistakes_are_named() {
         (vec!["live", "--device", "driver=null"], "freq must be given, or --yes, before a real device transmits"),
         (vec!["live", "--device", "driver=kaflow-testbed", "--filter", "fklm"], "did you mean 'fklms'"),
         (vec!["live", "--device", "driver=kaflow-testbed", "--rate", "1e9"], "rate must be between"),
+        (vec!["live", "--device", "driver=kaflow-testbed", "--rate", "-3"], "rate must be more than 0, got -3"),
+        (vec!["live", "--device", "driver=kaflow-testbed", "--freq", "7e9"], "frequency must be between 70000000 and 6000000000"),
+        (vec!["live", "--device", "driver=kaflow-testbed", "--tx-gain", "-5"], "tx-gain must be between 0 and 60 dB"),
+        (
+            vec!["live", "--device", FAST, "--rate", "5e6", "--seconds", "0.1", "--sweep-tx-gain", "80:90:5"],
+            "tx-gain must be between 0 and 60 dB",
+        ),
+        (vec!["live", "--device", "driver=nosuch", "--freq", "5.4e9"], "`kaflow devices` lists what there is"),
+        (vec!["live", "--device", "driver=null", "--freq", "5.4e9"], "cannot receive: it has no channels"),
+        (vec!["live", "--device", "driver=kaflow-testbed", "--rx-only"], "--tx <FILE>"),
+        (vec!["live", "--rx-device", "driver=kaflow-testbed"], "tx-device must be given"),
         (vec!["live", "--device", "driver=kaflow-testbed,dopler=3"], "did you mean 'doppler'"),
         (vec!["live", "--device", FAST, "--sweep-tx-gain", "1:2"], "A:B:STEP"),
+        (vec!["live", "--device", FAST, "--channel", "4"], "channel must be below 4"),
+        (vec!["live", "--device", FAST, "--channel", "1,1"], "channel must be each given once"),
         (vec!["live", "--device", FAST, "--rate", "5e6", "--tx-gain", "0", "--seconds", "0.05"], "the frame was not found"),
     ] {
         let (ok, text) = output(&arguments);

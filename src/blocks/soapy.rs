@@ -1,7 +1,7 @@
 //! Opening radios: what a source and a sink share.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use num_complex::Complex32;
@@ -18,8 +18,8 @@ pub(super) const PATIENCE_US: i64 = 100_000;
 /// Errors in a row after which a stream counts as dead.
 pub(super) const DEAD_AFTER: u32 = 5;
 
-/// From the moment that both streams are ready to their first sample, in nanoseconds of the device's time.
-const LEAD_NS: i64 = 50_000_000;
+/// From the moment that both streams are ready, or that the transmitter has fallen behind, to the first sample, in nanoseconds of the device's time.
+pub(super) const LEAD_NS: i64 = 50_000_000;
 
 /// One direction of a radio.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,8 +153,44 @@ pub(super) struct Shared {
     pub(super) queue: usize,
     pub(super) patient: bool,
     pub(super) stop: Arc<AtomicBool>,
+    /// A device has disappeared: nothing more is to be sent or received, but what was received is still of interest.
+    pub(super) gone: AtomicBool,
     pub(super) health: Arc<Health>,
+    /// What the transmitter has to tell the receiver when it has fallen behind.
+    pub(super) relapse: Relapse,
     streams: Mutex<Streams>,
+}
+
+/// A transmitter that has fallen behind.
+pub(super) struct Relapse {
+    /// One device at both ends: its clock is that of both.
+    one_clock: bool,
+    /// When the transmitter is back in its place, in nanoseconds of its clock.
+    silent_until_ns: AtomicI64,
+    /// It is back, and nobody knows where.
+    displaced: AtomicBool,
+}
+
+impl Relapse {
+    /// The transmitter goes on at a time, where it would be had it not fallen behind; none when the device has no time.
+    pub(super) fn note(&self, back_at_ns: Option<i64>) {
+        match back_at_ns {
+            Some(at) => self.silent_until_ns.store(at, Ordering::Relaxed),
+            None => self.displaced.store(true, Ordering::Relaxed),
+        }
+    }
+
+    /// Whether what was received at a time is nothing but silence, because the transmitter has fallen behind.
+    pub(super) fn silent(&self, time_ns: Option<i64>) -> bool {
+        let left = |time: i64| self.silent_until_ns.load(Ordering::Relaxed).saturating_sub(time);
+        // Much longer than it ever takes, it is the clock that has been set.
+        self.one_clock && time_ns.is_some_and(|time| (1..=10 * LEAD_NS).contains(&left(time)))
+    }
+
+    /// Whether the transmitter has lost its place; once.
+    pub(super) fn displaced(&self) -> bool {
+        self.displaced.load(Ordering::Relaxed) && self.displaced.swap(false, Ordering::Relaxed)
+    }
 }
 
 #[derive(Default)]
@@ -190,7 +226,7 @@ pub fn check_device(arguments: &str) -> Result<()> {
 /// Opens a device by arguments that name their driver.
 pub fn open_device(arguments: &str) -> Result<Device> {
     check_device(arguments)?;
-    Device::new(arguments).map_err(|e| refused(arguments, "cannot be opened", &e))
+    Device::new(arguments).map_err(|e| refused(arguments, "cannot be opened (`kaflow devices` lists what there is)", &e))
 }
 
 impl Radio {
@@ -221,7 +257,13 @@ impl Radio {
             queue: config.queue,
             patient: config.patient,
             stop: Arc::default(),
+            gone: AtomicBool::new(false),
             health: Arc::default(),
+            relapse: Relapse {
+                one_clock: matches!((&config.rx, &config.tx), (Some(rx), Some(tx)) if rx.device == tx.device),
+                silent_until_ns: AtomicI64::new(i64::MIN),
+                displaced: AtomicBool::new(false),
+            },
             streams: Mutex::new(streams),
         };
         Ok(Self { rate, shared: Arc::new(shared), rx_device, tx_device, config: config.clone() })
@@ -276,6 +318,10 @@ fn tune(device: &Device, end: &End, direction: Direction, config: &RadioConfig) 
         device.set_time_source(source.as_str()).map_err(fail(format!("time source '{source}'")))?;
     }
     let available = device.num_channels(direction).map_err(fail("channels".into()))?;
+    let (verb, gain_name) = if direction == Direction::Tx { ("transmit", "tx-gain") } else { ("receive", "rx-gain") };
+    if available == 0 {
+        return Err(Error::Data(format!("{}: cannot {verb}: it has no channels for that", end.device)));
+    }
     for &channel in &end.channels {
         if channel >= available {
             let has = format!("below {available}: {} has that many in this direction", end.device);
@@ -290,6 +336,13 @@ fn tune(device: &Device, end: &End, direction: Direction, config: &RadioConfig) 
         }
         device.set_frequency(direction, channel, config.frequency, ()).map_err(fail(format!("{} Hz", config.frequency)))?;
         if let Some(gain) = end.gain {
+            // SoapySDR would take the nearest gain that there is, without a word.
+            if let Ok(range) = device.gain_range(direction, channel)
+                && !(range.minimum..=range.maximum).contains(&gain)
+            {
+                let has = format!("between {} and {} dB, as {} has it", range.minimum, range.maximum, end.device);
+                return Err(Error::parameter(gain_name, has, gain));
+            }
             device.set_gain(direction, channel, gain).map_err(fail(format!("gain {gain} dB")))?;
         }
         for (element, gain) in &end.gains {
@@ -351,7 +404,13 @@ impl Shared {
         self.streams().tx.take()
     }
 
+    /// Whether nobody is interested any more.
     pub(super) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether the drivers have nothing more to do.
+    pub(super) fn over(&self) -> bool {
+        self.stopped() || self.gone.load(Ordering::Relaxed)
     }
 }

@@ -9,15 +9,16 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, b
 use futuresdr::runtime::dev::prelude::*;
 use soapysdr::{Device, ErrorCode, TxStream};
 
-use super::soapy::{DEAD_AFTER, Health, PACKET, PATIENCE_US, Shared};
+use super::soapy::{DEAD_AFTER, Health, LEAD_NS, PACKET, PATIENCE_US, Shared};
 use super::{Fault, Radio};
 use crate::Error;
 
 /// Transmits with any SoapySDR device.
 ///
 /// A thread of its own writes from a bounded queue to the driver. The first sample goes out at the time that [`Radio`] and its source agreed on, where the device has
-/// time. Underflows, late samples and timeouts are counted in the radio's [`Health`] and end nothing; a device that disappears ends the flowgraph
-/// with an error.
+/// time, and every sample behind it at its own time: after an underflow the samples whose time has passed are left out, so that nothing is displaced for good.
+/// Without time the receiver is told that everything from now on is. Underflows, late samples and timeouts are counted in the radio's [`Health`] and end
+/// nothing; a device that disappears ends the flowgraph with an error, or in good order ([`lenient`](Self::lenient)).
 ///
 /// # Stream Inputs
 ///
@@ -61,6 +62,8 @@ where
     input: Vec<I>,
     shared: Arc<Shared>,
     driver: Option<(Sender<Packet>, Receiver<Error>, JoinHandle<()>)>,
+    period: Option<u64>,
+    lenient: bool,
     fault: Fault,
 }
 
@@ -81,12 +84,33 @@ impl<I: CpuBufferReader<Item = Complex32>> SoapySink<I> {
         }
         let mut input: Vec<I> = (0..radio.tx_channels()).map(|_| I::default()).collect();
         input.iter_mut().for_each(|i| i.set_min_buffer_size_in_items(super::BUFFER));
-        Ok(Self { input, shared: radio.shared.clone(), driver: None, fault: Fault::default() })
+        Ok(Self { input, shared: radio.shared.clone(), driver: None, period: None, lenient: false, fault: Fault::default() })
+    }
+
+    /// The stream repeats itself after so many samples: after an underflow it is enough to find the right place in it.
+    pub fn repeats(mut self, period: usize) -> Self {
+        self.period = Some(period.max(1) as u64);
+        self
+    }
+
+    /// Ends the flowgraph in good order when the device disappears; the [`fault`](Self::fault) says so.
+    pub fn lenient(mut self) -> Self {
+        self.lenient = true;
+        self
     }
 
     /// A handle that says why the block failed, if it did.
     pub fn fault(&self) -> Fault {
         self.fault.clone()
+    }
+
+    /// The driver has given up.
+    fn fail(&mut self, error: Error, io: &mut WorkIo) -> Result<()> {
+        let raised = self.fault.raise(error);
+        // Nothing that is received from now on is of use.
+        self.shared.gone.store(true, Ordering::Relaxed);
+        io.finished = true;
+        if self.lenient { Ok(()) } else { Err(raised.into()) }
     }
 
     /// Lets the driver write what is in the queue and end its burst.
@@ -112,6 +136,10 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
             channels: self.input.len(),
             began_ns: start.tx_at_ns,
             start_ns: start.tx_at_ns,
+            next: 0,
+            left_out: 0,
+            period: self.period,
+            behind: false,
             queue,
             complaints,
             shared: self.shared.clone(),
@@ -128,13 +156,13 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
             return Ok(());
         };
         if let Ok(error) = failure.try_recv() {
-            return Err(self.fault.raise(error).into());
+            return self.fail(error, io);
         }
         let slices: Vec<&[Complex32]> = self.input.iter_mut().map(|i| i.slice()).collect();
         let available = slices.iter().map(|s| s.len()).min().unwrap_or(0);
         let n = available.min(4 * PACKET);
         let ended = self.input.iter_mut().any(|i| i.finished());
-        if n < PACKET && !ended && !self.shared.stopped() {
+        if n < PACKET && !ended && !self.shared.over() {
             // Handing samples over is dear: not in small pieces.
             return Ok(());
         }
@@ -150,7 +178,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
                 Err(SendTimeoutError::Timeout(_)) => io.call_again = true,
                 Err(SendTimeoutError::Disconnected(_)) => {
                     return match failure.recv_timeout(Duration::from_secs(1)) {
-                        Ok(error) => Err(self.fault.raise(error).into()),
+                        Ok(error) => self.fail(error, io),
                         Err(_) => {
                             io.finished = true;
                             Ok(())
@@ -160,7 +188,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
             }
         }
         let sent_all = n == available && !io.call_again;
-        io.finished = self.shared.stopped() || (sent_all && ended);
+        io.finished = self.shared.over() || (sent_all && ended);
         Ok(())
     }
 
@@ -182,9 +210,16 @@ struct Driver {
     stream: TxStream<Complex32>,
     device: Device,
     channels: usize,
+    /// The time of sample 0; none without time.
     began_ns: Option<i64>,
-    /// Until the first sample is written.
+    /// The time of the next sample, when it does not follow the last one.
     start_ns: Option<i64>,
+    /// The place of the next sample to be sent, counted from the first one, and how many are to be left out before it.
+    next: u64,
+    left_out: u64,
+    period: Option<u64>,
+    /// Samples were due before they were written.
+    behind: bool,
     queue: Receiver<Packet>,
     complaints: Sender<Error>,
     shared: Arc<Shared>,
@@ -203,27 +238,53 @@ impl Driver {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if self.shared.stopped() {
+            if self.shared.over() {
                 break;
             }
             while self.note_status() {}
+            if std::mem::take(&mut self.behind) {
+                self.catch_up();
+            }
         }
-        if !self.shared.stopped() {
+        if !self.shared.over() {
             self.finish();
         }
         let _ = self.stream.deactivate(None);
     }
 
-    /// Ends the burst and lets it go out: deactivating a stream drops what it has not sent yet.
-    fn finish(&mut self) {
+    /// When a sample is due, in nanoseconds after the first one.
+    fn due_ns(&self, sample: u64) -> i64 {
+        (sample as f64 * 1e9 / self.shared.rate).round() as i64
+    }
+
+    fn end_burst(&mut self) -> bool {
         let silence = vec![[Complex32::new(0.0, 0.0)]; self.channels];
         let slices: Vec<&[Complex32]> = silence.iter().map(|s| s.as_slice()).collect();
-        let (Ok(_), Some(began)) = (self.stream.write(&slices, None, true, PATIENCE_US), self.began_ns) else { return };
-        let sent = self.shared.health.sent.load(Ordering::Relaxed);
-        let end = began + (sent as f64 * 1e9 / self.shared.rate) as i64;
+        self.stream.write(&slices, None, true, PATIENCE_US).is_ok()
+    }
+
+    /// Goes on where the stream would be now, or tells the receiver that it is somewhere else.
+    fn catch_up(&mut self) {
+        let now = self.began_ns.and_then(|began| self.device.get_hardware_time(None).ok().map(|now| (began, now)));
+        let Some((began, now)) = now else { return self.shared.relapse.note(None) };
+        self.end_burst();
+        // Behind the sample that ended the burst, at least.
+        let place = ((now - began + LEAD_NS) as f64 * self.shared.rate / 1e9).ceil().max(0.0) as u64;
+        let place = place.max(self.next + 1);
+        self.left_out += place - self.next;
+        self.left_out = self.period.map_or(self.left_out, |period| self.left_out % period);
+        self.next = place;
+        self.start_ns = Some(began + self.due_ns(place));
+        self.shared.relapse.note(self.start_ns);
+    }
+
+    /// Ends the burst and lets it go out: deactivating a stream drops what it has not sent yet.
+    fn finish(&mut self) {
+        let (true, Some(began)) = (self.end_burst(), self.began_ns) else { return };
+        let end = began + self.due_ns(self.next);
         // Bounded, should the clock stand still.
         for _ in 0..1000 {
-            if self.shared.stopped() || self.device.get_hardware_time(None).map_or(true, |now| now >= end) {
+            if self.shared.over() || self.device.get_hardware_time(None).map_or(true, |now| now >= end) {
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -232,24 +293,30 @@ impl Driver {
 
     fn write(&mut self, packet: &Packet) -> crate::Result<()> {
         let health = self.shared.health.clone();
-        let (mut at, mut errors) = (0, 0);
-        while at < packet[0].len() && !self.shared.stopped() {
+        let left_out = self.left_out.min(packet[0].len() as u64);
+        self.left_out -= left_out;
+        let (mut at, mut errors) = (left_out as usize, 0);
+        while at < packet[0].len() && !self.shared.over() {
             let slices: Vec<&[Complex32]> = packet.iter().map(|channel| &channel[at..]).collect();
             match self.stream.write(&slices, self.start_ns, false, PATIENCE_US) {
                 Ok(n) => {
                     (at, errors) = (at + n, 0);
                     Health::count(&health.sent, n as u64);
+                    self.next += n as u64;
                     if n > 0 {
                         self.start_ns = None;
                     }
                 }
                 Err(error) => match error.code {
                     ErrorCode::Timeout => Health::count(&health.timeouts, 1),
-                    ErrorCode::Underflow => Health::count(&health.underflows, 1),
+                    ErrorCode::Underflow => {
+                        Health::count(&health.underflows, 1);
+                        self.behind = true;
+                    }
                     ErrorCode::TimeError => {
                         Health::count(&health.time_errors, 1);
-                        // Too late for its time: at once, then.
-                        self.start_ns = None;
+                        // Too late for its time: the rest of the packet goes out at once, wherever that is.
+                        (self.start_ns, self.behind) = (None, true);
                     }
                     _ => {
                         errors += 1;
@@ -264,22 +331,17 @@ impl Driver {
         Ok(())
     }
 
-    /// Some losses only show in the stream's status.
+    /// Takes in the next word of the stream's status, where some losses only show; false when there is none.
     fn note_status(&mut self) -> bool {
         let health = &self.shared.health;
-        match self.stream.read_status(&mut 0, &mut 0, &mut 0, 0) {
-            Ok(_) => true,
-            Err(error) => match error.code {
-                ErrorCode::Underflow => {
-                    Health::count(&health.underflows, 1);
-                    true
-                }
-                ErrorCode::TimeError => {
-                    Health::count(&health.time_errors, 1);
-                    true
-                }
-                _ => false,
-            },
-        }
+        let counter = match self.stream.read_status(&mut 0, &mut 0, &mut 0, 0) {
+            Ok(_) => return true,
+            Err(error) if error.code == ErrorCode::Underflow => &health.underflows,
+            Err(error) if error.code == ErrorCode::TimeError => &health.time_errors,
+            Err(_) => return false,
+        };
+        Health::count(counter, 1);
+        self.behind = true;
+        true
     }
 }

@@ -18,9 +18,10 @@ pub const TIME: &str = "time_ns";
 
 /// Receives with any SoapySDR device.
 ///
-/// A thread of its own reads from the driver into a bounded queue. When the queue is full, packets are dropped (or, for a patient [`Radio`], the driver waits), so a flowgraph
-/// that is too slow loses samples at marked places and never in between. Overflows, clock jumps, timeouts and corrupt packets are counted in the radio's
-/// [`Health`] and end nothing; a device that disappears ends the flowgraph with an error.
+/// A thread of its own reads from the driver into a bounded queue. When the queue is full, packets are dropped until it is half empty (or, for a patient [`Radio`], the driver
+/// waits), so a flowgraph that is too slow loses samples at a few marked places and sees long stretches in between. What is received while the transmitter has fallen behind is left
+/// out the same way. Overflows, clock jumps, timeouts and corrupt packets are counted in the radio's [`Health`] and end nothing; a device that disappears ends the
+/// flowgraph with an error, or only the stream ([`lenient`](Self::lenient)).
 ///
 /// # Stream Inputs
 ///
@@ -64,9 +65,10 @@ where
     #[output]
     output: Vec<O>,
     shared: Arc<Shared>,
-    driver: Option<(Receiver<crate::Result<Packet>>, JoinHandle<()>)>,
+    driver: Option<(Receiver<Packet>, Receiver<Error>, JoinHandle<()>)>,
     packet: Option<(Packet, usize)>,
     left: u64,
+    lenient: bool,
     fault: Fault,
 }
 
@@ -93,7 +95,21 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
         }
         let mut output: Vec<O> = (0..radio.rx_channels()).map(|_| O::default()).collect();
         output.iter_mut().for_each(|o| o.set_min_buffer_size_in_items(super::BUFFER));
-        Ok(Self { output, shared: radio.shared.clone(), driver: None, packet: None, left: u64::MAX, fault: Fault::default() })
+        Ok(Self {
+            output,
+            shared: radio.shared.clone(),
+            driver: None,
+            packet: None,
+            left: u64::MAX,
+            lenient: false,
+            fault: Fault::default(),
+        })
+    }
+
+    /// Ends the stream, and with it the flowgraph in good order, when the device disappears; the [`fault`](Self::fault) says so.
+    pub fn lenient(mut self) -> Self {
+        self.lenient = true;
+        self
     }
 
     /// Ends after so many samples of each channel.
@@ -107,17 +123,17 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
         self.fault.clone()
     }
 
-    /// The next packet, when there is one, or one comes within a moment; an error is the driver's last word.
-    fn next_packet(&mut self, wait: bool) -> crate::Result<Next> {
-        let Some((queue, _)) = &self.driver else { return Ok(Next::End) };
+    /// The next packet, when there is one, or one comes within a moment. Once the radio is to stop, what is left in the queue is of no interest.
+    fn next_packet(&mut self, wait: bool) -> Next {
+        let Some((queue, _, _)) = self.driver.as_ref().filter(|_| !self.shared.stopped()) else { return Next::End };
         match queue.recv_timeout(if wait { Duration::from_millis(50) } else { Duration::ZERO }) {
             Ok(packet) => {
                 self.shared.health.depth.store(queue.len(), Ordering::Relaxed);
-                self.packet = Some((packet?, 0));
-                Ok(Next::Packet)
+                self.packet = Some((packet, 0));
+                Next::Packet
             }
-            Err(RecvTimeoutError::Timeout) => Ok(Next::Nothing),
-            Err(RecvTimeoutError::Disconnected) => Ok(Next::End),
+            Err(RecvTimeoutError::Timeout) => Next::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Next::End,
         }
     }
 
@@ -147,7 +163,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
 
     fn end(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        if let Some((queue, thread)) = self.driver.take() {
+        if let Some((queue, _, thread)) = self.driver.take() {
             // A driver that waits for room in the queue sees that nobody takes from it any more.
             drop(queue);
             let _ = thread.join();
@@ -167,19 +183,22 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
         let Some(stream) = self.shared.take_rx() else {
             return Err(self.fault.raise(Error::Data("the receiver is in use already".into())).into());
         };
-        let (sender, receiver) = bounded(self.shared.queue);
+        let (packets, queue) = bounded(self.shared.queue);
+        let (complaints, failure) = bounded(1);
         let driver = Driver {
             stream,
             timed: start.rx_timed,
             channels: self.output.len(),
-            queue: sender,
+            queue: packets,
+            complaints,
+            full: false,
             expected_ns: None,
             lost: Lost::Nothing,
             shared: self.shared.clone(),
         };
         let thread = std::thread::Builder::new().name("kaflow rx".into()).spawn(move || driver.run());
         let thread = thread.map_err(|e| self.fault.raise(Error::io("thread", e)))?;
-        self.driver = Some((receiver, thread));
+        self.driver = Some((queue, failure, thread));
         Ok(())
     }
 
@@ -193,7 +212,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
         let mut n = 0;
         while n < room {
             if self.packet.is_none() {
-                match self.next_packet(n == 0).map_err(|e| self.fault.raise(e))? {
+                match self.next_packet(n == 0) {
                     Next::Packet => {}
                     Next::Nothing => break,
                     Next::End => {
@@ -207,6 +226,14 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
         if n > 0 {
             self.output.iter_mut().for_each(|output| output.produce(n));
             self.left -= n as u64;
+        }
+        if io.finished
+            && let Some(error) = self.driver.as_ref().and_then(|(_, failure, _)| failure.try_recv().ok())
+        {
+            let raised = self.fault.raise(error);
+            if !self.lenient {
+                return Err(raised.into());
+            }
         }
         io.finished |= self.left == 0;
         io.call_again = !io.finished;
@@ -239,7 +266,10 @@ struct Driver {
     stream: RxStream<Complex32>,
     timed: bool,
     channels: usize,
-    queue: Sender<crate::Result<Packet>>,
+    queue: Sender<Packet>,
+    complaints: Sender<Error>,
+    /// The queue has been full and is not half empty yet.
+    full: bool,
     /// The time of the sample behind the last one in the queue.
     expected_ns: Option<i64>,
     /// Where there are no timestamps.
@@ -252,7 +282,7 @@ impl Driver {
         let health = self.shared.health.clone();
         let mut buffers = vec![vec![Complex32::new(0.0, 0.0); PACKET]; self.channels];
         let mut errors = 0;
-        while !self.shared.stopped() {
+        while !self.shared.over() {
             let mut slices: Vec<&mut [Complex32]> = buffers.iter_mut().map(Vec::as_mut_slice).collect();
             match self.stream.read(&mut slices, PATIENCE_US) {
                 Ok(0) => {}
@@ -284,9 +314,9 @@ impl Driver {
                         errors += 1;
                         if errors >= DEAD_AFTER {
                             let problem = format!("the receiver has disappeared: {} ({:?})", error.message, error.code);
-                            let _ = self.queue.send_timeout(Err(Error::Data(problem)), Duration::from_secs(1));
+                            let _ = self.complaints.try_send(Error::Data(problem));
                             // Nothing that is transmitted from now on is of use.
-                            self.shared.stop.store(true, Ordering::Relaxed);
+                            self.shared.gone.store(true, Ordering::Relaxed);
                             break;
                         }
                         std::thread::sleep(Duration::from_millis(1));
@@ -299,6 +329,9 @@ impl Driver {
 
     /// The hole before a packet, from the timestamps or else from what was counted.
     fn hole(&self, time_ns: Option<i64>) -> Option<u64> {
+        if self.shared.relapse.displaced() {
+            return Some(0);
+        }
         match (time_ns, self.expected_ns) {
             (Some(time), Some(expected)) => {
                 let missing = ((time - expected) as f64 * self.shared.rate / 1e9).round() as i64;
@@ -306,7 +339,10 @@ impl Driver {
                     0 => None,
                     m if m > 0 => Some(m as u64),
                     // The clock was set back.
-                    _ => Some(0),
+                    _ => {
+                        Health::count(&self.shared.health.time_errors, 1);
+                        Some(0)
+                    }
                 }
             }
             _ => match self.lost {
@@ -317,39 +353,48 @@ impl Driver {
         }
     }
 
+    /// Leaves a packet out.
+    fn lose(&mut self, n: usize) {
+        self.lost = match self.lost {
+            Lost::Nothing => Lost::Known(n as u64),
+            Lost::Known(before) => Lost::Known(before + n as u64),
+            Lost::Unknown => Lost::Unknown,
+        };
+    }
+
     /// Puts a packet into the queue, or drops it; false when nobody listens any more.
     fn deliver(&mut self, samples: Vec<Vec<Complex32>>, time_ns: Option<i64>, n: usize) -> bool {
-        let health = &self.shared.health;
+        if self.shared.relapse.silent(time_ns) {
+            self.lose(n);
+            return true;
+        }
+        if !self.shared.patient {
+            // A packet at a time would leave nothing but holes: rather a long one, and then a long stretch without.
+            self.full = self.queue.is_full() || (self.full && 2 * self.queue.len() > self.shared.queue);
+            if self.full {
+                Health::count(&self.shared.health.dropped, n as u64);
+                self.lose(n);
+                return true;
+            }
+        }
         let hole = self.hole(time_ns);
-        let mut packet = Ok(Packet { samples, time_ns, gap: hole });
+        let mut packet = Packet { samples, time_ns, gap: hole };
         loop {
-            let patience = if self.shared.patient { Duration::from_millis(50) } else { Duration::ZERO };
-            match self.queue.send_timeout(packet, patience) {
+            match self.queue.send_timeout(packet, Duration::from_millis(50)) {
                 Ok(()) => break,
                 Err(SendTimeoutError::Disconnected(_)) => return false,
-                Err(SendTimeoutError::Timeout(back)) if self.shared.patient => {
+                Err(SendTimeoutError::Timeout(back)) => {
                     if self.shared.stopped() {
                         return false;
                     }
                     packet = back;
                 }
-                Err(SendTimeoutError::Timeout(_)) => {
-                    Health::count(&health.dropped, n as u64);
-                    self.lost = match self.lost {
-                        Lost::Nothing => Lost::Known(n as u64),
-                        Lost::Known(before) => Lost::Known(before + n as u64),
-                        Lost::Unknown => Lost::Unknown,
-                    };
-                    return true;
-                }
             }
         }
+        let health = &self.shared.health;
         if let Some(missing) = hole {
             Health::count(&health.gaps, 1);
             Health::count(&health.missing, missing);
-            if missing == 0 && time_ns.is_some() {
-                Health::count(&health.time_errors, 1);
-            }
         }
         self.lost = Lost::Nothing;
         self.expected_ns = time_ns.map(|t| t + (n as f64 * 1e9 / self.shared.rate).round() as i64);

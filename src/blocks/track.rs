@@ -79,6 +79,7 @@ where
     probe: Probe,
     fault: Fault,
     confined: Option<PathBuf>,
+    most: usize,
 }
 
 /// What a [`Track`] block has done so far.
@@ -157,7 +158,15 @@ where
             probe: Probe::default(),
             fault: Fault::default(),
             confined: None,
+            // A part of the buffer, so that the blocks around work meanwhile.
+            most: super::BUFFER / 4,
         }
+    }
+
+    /// Takes at most so many samples at a time: with a slow filter and few of them, the flowgraph can be stopped and its parameters set without a long wait.
+    pub fn at_most(mut self, samples: usize) -> Self {
+        self.most = samples.max(1);
+        self
     }
 
     /// Metrics every `every` samples (4096 if not set); the first `skip` samples are left out of the overall figure.
@@ -365,9 +374,8 @@ where
         let (tx_len, rx_len) = (tx.len(), rx.len());
         let (prediction, mut prediction_tags) = self.prediction.slice_with_tags();
         let (error, mut error_tags) = self.error.slice_with_tags();
-        // A part of the buffer at a time, so that the blocks around work meanwhile.
         let available = tx_len.min(rx_len).min(prediction.len()).min(error.len());
-        let n = available.min(super::BUFFER / 4);
+        let n = available.min(self.most);
         io.call_again = n < available;
         if n > 0 {
             tags::copy(&[tx_tags, rx_tags], n, &mut prediction_tags);

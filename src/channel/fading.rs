@@ -45,6 +45,8 @@ fn default_angle() -> f64 {
 }
 
 const MAX_ANTENNAS: usize = 16;
+/// Samples that go through the channel in one pass, where no path is longer.
+const RUN: usize = 256;
 /// Each costs 2 KiB.
 const MAX_COEFFICIENTS: usize = 4096;
 
@@ -240,15 +242,78 @@ impl Fading {
     }
 
     fn advance(&mut self) {
+        if self.step() {
+            self.cross();
+        }
+    }
+
+    /// On to the next sample; true when it lies behind the next node.
+    fn step(&mut self) -> bool {
         let doppler = self.config.doppler.at(self.state.sample, &mut self.state.hint);
         self.state.sample += 1;
         self.state.position += doppler * NODES;
-        if self.state.position >= 1.0 {
-            while self.state.position >= 1.0 {
-                self.state.position -= 1.0;
-                self.next_node();
+        self.state.position >= 1.0
+    }
+
+    /// Brings the cubics to the position.
+    fn cross(&mut self) {
+        while self.state.position >= 1.0 {
+            self.state.position -= 1.0;
+            self.next_node();
+        }
+        self.fit();
+    }
+
+    /// Up to [`RUN`] samples between one antenna and another: sample by sample as `push`, `received` and `advance` to the last bit, but with one pass for each path between
+    /// two nodes instead of one for each sample.
+    fn pass(&mut self, samples: &mut [Complex32]) {
+        let reach = self.delays.iter().copied().max().unwrap_or(0);
+        let mask = self.state.history[0].len() - 1;
+        // What came before this run lies below RUN.
+        let (mut past_re, mut past_im) = ([0.0; 2 * RUN], [0.0; 2 * RUN]);
+        for back in 1..=reach {
+            let x = self.state.history[0][(self.state.newest + back - 1) & mask];
+            (past_re[RUN - back], past_im[RUN - back]) = (x.re, x.im);
+        }
+        for (i, sample) in samples.iter().enumerate() {
+            let x = wide(*sample);
+            (past_re[RUN + i], past_im[RUN + i]) = (x.re, x.im);
+            self.state.newest = self.state.newest.wrapping_sub(1) & mask;
+            self.state.history[0][self.state.newest] = x;
+        }
+        let (mut positions, mut re, mut im) = ([0.0; RUN], [0.0; RUN], [0.0; RUN]);
+        let mut start = 0;
+        while start < samples.len() {
+            let (mut end, mut crossed) = (start, false);
+            while end < samples.len() && !crossed {
+                positions[end] = self.state.position;
+                crossed = self.step();
+                end += 1;
             }
-            self.fit();
+            let n = end - start;
+            let (re, im, at) = (&mut re[start..end], &mut im[start..end], &positions[start..end]);
+            for (k, &delay) in self.delays.iter().enumerate() {
+                let [a0, a1, a2, a3] = [0, 1, 2, 3].map(|power| self.state.cubic_re[power][k]);
+                let [b0, b1, b2, b3] = [0, 1, 2, 3].map(|power| self.state.cubic_im[power][k]);
+                let (x_re, x_im) = (&past_re[RUN + start - delay..][..n], &past_im[RUN + start - delay..][..n]);
+                for i in 0..n {
+                    let t = at[i];
+                    let a = ((a3 * t + a2) * t + a1) * t + a0;
+                    let b = ((b3 * t + b2) * t + b1) * t + b0;
+                    re[i] += a * x_re[i] - b * x_im[i];
+                    im[i] += a * x_im[i] + b * x_re[i];
+                }
+            }
+            for ((sample, &re), &im) in samples[start..end].iter_mut().zip(&*re).zip(&*im) {
+                *sample = narrow(Complex64::new(re, im));
+            }
+            let state = &mut self.state;
+            evaluate(&state.cubic_re, at[n - 1], &mut state.re);
+            evaluate(&state.cubic_im, at[n - 1], &mut state.im);
+            if crossed {
+                self.cross();
+            }
+            start = end;
         }
     }
 
@@ -345,6 +410,9 @@ impl Stage for Fading {
     /// When the channel has more than one antenna at an end.
     fn process(&mut self, samples: &mut [Complex32]) {
         assert_eq!((self.config.tx_antennas, self.config.rx_antennas), (1, 1), "one antenna at each end");
+        if self.delays.iter().all(|&delay| delay <= RUN) {
+            return samples.chunks_mut(RUN).for_each(|run| self.pass(run));
+        }
         for sample in samples {
             self.push(|_| wide(*sample));
             *sample = narrow(self.received(0));

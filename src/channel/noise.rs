@@ -1,7 +1,7 @@
 use num_complex::Complex32;
 use std::f64::consts::SQRT_2;
 
-use super::random::{Draws, Random};
+use super::random::{BATCH, Draws, Random};
 use super::{Stage, from_db, narrow, no_such, wide};
 use crate::Result;
 use crate::filter::require;
@@ -17,13 +17,27 @@ pub struct Noise {
     signal_power: f64,
     amplitude: f64,
     real: bool,
+    batch: Option<Batch>,
+}
+
+/// Draws that were made together, and how many of them are used.
+#[derive(Clone, Debug)]
+struct Batch {
+    draws: [Complex32; BATCH],
+    used: usize,
 }
 
 impl Noise {
     /// Noise `snr_db` below a signal of mean power 1; `f64::INFINITY` for none.
     pub fn new(snr_db: f64, seed: u64) -> Result<Self> {
-        let mut noise =
-            Self { random: Random::new(seed, Draws::Noise), snr_db: f64::INFINITY, signal_power: 1.0, amplitude: 0.0, real: false };
+        let mut noise = Self {
+            random: Random::new(seed, Draws::Noise),
+            snr_db: f64::INFINITY,
+            signal_power: 1.0,
+            amplitude: 0.0,
+            real: false,
+            batch: None,
+        };
         noise.set_snr_db(snr_db)?;
         Ok(noise)
     }
@@ -31,6 +45,12 @@ impl Noise {
     /// The same power in the real part alone, for real-valued signals.
     pub fn real_valued(mut self) -> Self {
         self.real = true;
+        self
+    }
+
+    /// Complex noise of the same law in single precision: other samples, a few times as fast.
+    pub fn quick(mut self) -> Self {
+        self.batch = Some(Batch { draws: [Complex32::ZERO; BATCH], used: BATCH });
         self
     }
 
@@ -70,6 +90,9 @@ impl Stage for Noise {
         if self.amplitude == 0.0 {
             return;
         }
+        if let Some(batch) = &mut self.batch {
+            return batch.add(samples, self.amplitude as f32, &mut self.random);
+        }
         let real = self.amplitude * SQRT_2;
         for sample in samples {
             let draw = self.random.complex();
@@ -79,6 +102,9 @@ impl Stage for Noise {
 
     fn reset(&mut self) {
         self.random.reset();
+        if let Some(batch) = &mut self.batch {
+            batch.used = BATCH;
+        }
     }
 
     fn set(&mut self, name: &str, value: f64) -> Result<()> {
@@ -86,6 +112,24 @@ impl Stage for Noise {
             "snr_db" => self.set_snr_db(value),
             "signal_power" => self.set_signal_power(value),
             _ => Err(no_such("noise", name, &["snr_db", "signal_power"])),
+        }
+    }
+}
+
+impl Batch {
+    fn add(&mut self, mut samples: &mut [Complex32], amplitude: f32, random: &mut Random) {
+        while !samples.is_empty() {
+            if self.used == BATCH {
+                random.complex_batch(&mut self.draws);
+                self.used = 0;
+            }
+            let n = samples.len().min(BATCH - self.used);
+            let (now, later) = samples.split_at_mut(n);
+            for (sample, draw) in now.iter_mut().zip(&self.draws[self.used..]) {
+                *sample += draw * amplitude;
+            }
+            self.used += n;
+            samples = later;
         }
     }
 }

@@ -61,6 +61,11 @@ impl SampleOffset {
             self.table = kernel();
         }
         let drift = self.ppm * 1e-6;
+        if drift == 0.0 && self.fraction == 0.0 && self.at + HALF < self.buffer.len() {
+            let end = self.buffer.len() - HALF;
+            output.extend_from_slice(&self.buffer[self.at..end]);
+            self.at = end;
+        }
         while self.at + HALF < self.buffer.len() {
             output.push(if self.fraction == 0.0 { self.buffer[self.at] } else { self.interpolate() });
             self.fraction += drift;

@@ -44,7 +44,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         let _ = writeln!(out, "{device}");
         match open_device(device).map(|device| abilities(&device, args.freq)) {
             Ok(abilities) => {
-                let _ = write!(out, "{}", describe(&abilities, args.freq));
+                let _ = write!(out, "{}", describe(&abilities, device, args.freq));
             }
             Err(error) => {
                 let _ = writeln!(out, "  cannot be opened: {error}");
@@ -74,7 +74,7 @@ fn abilities(device: &Device, frequency: f64) -> Abilities {
 }
 
 /// A few lines on a device, and the verdict.
-pub(crate) fn describe(a: &Abilities, frequency: f64) -> String {
+pub(crate) fn describe(a: &Abilities, device: &str, frequency: f64) -> String {
     let yes = |b: bool| if b { "yes" } else { "no" };
     let ghz = frequency / 1e9;
     let (low, high) = a.rates.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), r| (low.min(r.minimum), high.max(r.maximum)));
@@ -98,8 +98,10 @@ pub(crate) fn describe(a: &Abilities, frequency: f64) -> String {
             "transmits only: kaflow live with another radio as --rx-device".into()
         }
         Abilities { full_duplex: false, .. } => "half duplex: kaflow live needs two, as --tx-device and --rx-device".into(),
-        Abilities { timestamps: false, .. } => "kaflow live --device; without timestamps the length of gaps is unknown".into(),
-        _ => String::from("kaflow live --device"),
+        Abilities { timestamps: false, .. } => {
+            format!("kaflow live --device '{device}' --freq {frequency:e}; without timestamps the length of gaps is unknown")
+        }
+        _ => format!("kaflow live --device '{device}' --freq {frequency:e}"),
     };
     text += &format!("  {verdict}\n");
     text
@@ -115,10 +117,10 @@ mod tests {
         let with = |change: fn(&mut Abilities)| {
             let mut a = Abilities { rates: Vec::new(), ..able };
             change(&mut a);
-            describe(&a, 5.4e9)
+            describe(&a, "driver=x", 5.4e9)
         };
         for (change, words) in [
-            ((|_| ()) as fn(&mut Abilities), "kaflow live --device\n"),
+            ((|_| ()) as fn(&mut Abilities), "kaflow live --device 'driver=x' --freq 5.4e9\n"),
             (|a| a.channels = (0, 0), "no channels"),
             (|a| a.tunes = (false, false), "does not reach 5.4 GHz"),
             (|a| a.channels.0 = 0, "receives only"),

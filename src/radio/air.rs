@@ -248,6 +248,9 @@ impl Air {
     pub(super) fn transmit(&self, mut samples: Sent, length: usize, at_ns: Option<i64>, end: bool) {
         let mut state = self.lock();
         let now = state.now();
+        if state.started.is_some() {
+            state.check_underflow(now);
+        }
         let next = match state.transmission {
             Transmission::Burst(next) => next,
             _ => now.max(state.position),

@@ -304,7 +304,7 @@ impl Radio {
         let Some(receiver) = &mut rx.receiver else { return Err(Failure::Timeout) };
         let count = count.min(receiver.ready());
         for (antenna, (buffer, gain)) in buffers.iter_mut().zip(gains).enumerate() {
-            receiver.deliver(antenna, count, gain, |n, z| buffer[n] = S::from_complex(z));
+            receiver.deliver(antenna, gain, &mut buffer[..count]);
         }
         let time = self.air.time_ns(Some(rx.next));
         rx.next += count as u64;

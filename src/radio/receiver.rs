@@ -3,6 +3,7 @@
 use num_complex::Complex32;
 
 use super::air::Sent;
+use super::format::Sample;
 use super::{CHANNELS, Settings};
 use crate::Result;
 use crate::channel::{CarrierOffset, Fading, Noise, SampleOffset, Stage};
@@ -55,7 +56,7 @@ impl Receiver {
                 Ok(Antenna {
                     links,
                     clock: SampleOffset::new(settings.ppm, settings.delay)?,
-                    noise: Noise::new(audible(settings.snr_db), settings.seed.wrapping_add((rx as u64) << 48))?,
+                    noise: Noise::new(audible(settings.snr_db), settings.seed.wrapping_add((rx as u64) << 48))?.quick(),
                     ready: Vec::new(),
                 })
             })
@@ -118,11 +119,13 @@ impl Receiver {
         }
     }
 
-    /// Hands out `count` samples of the `antenna`-th channel, scaled by `gain` and held at full scale, and drops them.
-    pub(super) fn deliver(&mut self, antenna: usize, count: usize, gain: f32, mut put: impl FnMut(usize, Complex32)) {
-        for (n, z) in self.antennas[antenna].ready.drain(..count).enumerate() {
-            put(n, Complex32::new((z.re * gain).clamp(-1.0, 1.0), (z.im * gain).clamp(-1.0, 1.0)));
+    /// Fills `out`, which is no longer than what is [`ready`](Self::ready), with samples of the `antenna`-th channel, scaled by `gain` and held at full scale, and drops them.
+    pub(super) fn deliver<S: Sample>(&mut self, antenna: usize, gain: f32, out: &mut [S]) {
+        let ready = &mut self.antennas[antenna].ready;
+        for (out, z) in out.iter_mut().zip(&*ready) {
+            *out = S::from_complex(Complex32::new((z.re * gain).clamp(-1.0, 1.0), (z.im * gain).clamp(-1.0, 1.0)));
         }
+        ready.drain(..out.len());
     }
 
     /// Drops up to `count` ready samples of every antenna.

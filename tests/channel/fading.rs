@@ -20,6 +20,29 @@ fn taps(config: &FadingConfig, samples: usize, seed: u64, real: bool) -> Vec<Vec
 }
 
 #[test]
+fn passes_over_many_samples_are_single_steps_to_the_last_bit() {
+    let x: Vec<Complex32> = (0..3000).map(|n| Complex32::from_polar(1.0 + (n % 7) as f32, (n * n % 1009) as f32)).collect();
+    for (paths, doppler, k_db) in [(1, 0.0, None), (4, 1e-3, None), (4, 0.07, Some(3.0)), (6, 0.5, None), (200, 1e-4, None)] {
+        let config = FadingConfig { rician_k_db: k_db, ..FadingConfig::new(Profile::exponential(paths, 0.1), doppler) };
+        let (mut single, mut many) = (Fading::new(&config, 3).unwrap(), Fading::new(&config, 3).unwrap());
+        let (mut expected, mut found) = (vec![Complex32::ZERO; x.len()], x.clone());
+        single.process_mimo(&[&x], &mut [&mut expected], |_, _| ());
+        // In pieces of all sizes, some of them by the other way.
+        let (mut at, mut n) = (0, 1);
+        while at < x.len() {
+            let end = (at + n).min(x.len());
+            if n % 5 == 0 {
+                many.process_mimo(&[&x[at..end]], &mut [&mut found[at..end]], |_, _| ());
+            } else {
+                many.process(&mut found[at..end]);
+            }
+            (at, n) = (end, n * 3 / 2 + 1);
+        }
+        assert!(expected == found && single.taps().eq(many.taps()), "{paths} paths, Doppler {doppler}");
+    }
+}
+
+#[test]
 fn autocorrelation_is_j0() {
     // 40 realisations of 100 Doppler periods: the standard error of each value is about 0.01.
     let doppler = 0.01;

@@ -4,8 +4,11 @@ use super::*;
 
 #[test]
 fn noise_is_white_circular_and_as_strong_as_asked() {
-    for (snr_db, signal_power) in [(20.0, 1.0), (10.0, 0.3), (-5.0, 1e-6)] {
+    for (snr_db, signal_power, quick) in [(20.0, 1.0, false), (10.0, 0.3, false), (-5.0, 1e-6, false), (20.0, 1.0, true)] {
         let mut noise = Noise::new(snr_db, 1).unwrap();
+        if quick {
+            noise = noise.quick();
+        }
         noise.set_signal_power(signal_power).unwrap();
         let mut n = vec![Complex32::ZERO; 400_000];
         noise.process(&mut n);

@@ -2,6 +2,8 @@
 
 mod block;
 mod measure;
+#[cfg(feature = "soapy")]
+mod radio;
 mod textbook;
 
 use std::io::Write;
@@ -57,11 +59,12 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let (budgets, keeps_up) = bench.budgets()?;
     let taps = bench.taps()?;
     let calls = bench.calls()?;
+    let radio = bench.radio()?;
 
     if let Some(mut output) = output {
         let all = json!({
             "level": Level::current().to_string(), "cores": cores, "precision": "f32",
-            "filters": filters, "blocks": blocks, "threads": threads, "budgets": budgets, "largest_budget": keeps_up, "taps": taps, "latency": calls,
+            "filters": filters, "blocks": blocks, "threads": threads, "budgets": budgets, "largest_budget": keeps_up, "taps": taps, "latency": calls, "radio": radio,
         });
         let text = format!("{all:#}\n");
         let path = args.json.as_deref().unwrap_or(std::path::Path::new("output"));
@@ -276,6 +279,23 @@ impl Bench {
             rows.push(json!({ "call": what, "mean_us": 1e6 * l.mean, "p999_us": 1e6 * l.p999, "longest_us": 1e6 * l.longest }));
         }
         Ok(rows)
+    }
+
+    /// The simulated radio, without a pace; none without the feature.
+    #[cfg(feature = "soapy")]
+    fn radio(&mut self) -> Result<Value> {
+        let (samples, rounds) = if self.quick { (2_000_000, 3) } else { (10_000_000, 5) };
+        let mut best = f64::INFINITY;
+        for _ in 0..rounds {
+            best = best.min(radio::unpaced(samples).map_err(|e| crate::Error::Data(format!("flowgraph: {e}")))?);
+        }
+        say!(self.out, "\nsimulated radio, unpaced: {:.1} MS/s from sink through channel to source (goal: 10)", 1e-6 / best);
+        Ok(json!({ "unpaced_msps": 1e-6 / best }))
+    }
+
+    #[cfg(not(feature = "soapy"))]
+    fn radio(&mut self) -> Result<Value> {
+        Ok(Value::Null)
     }
 }
 

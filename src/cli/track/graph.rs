@@ -33,7 +33,7 @@ use crate::{
 
 /// What one filter has done.
 pub(super) struct Tracked {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) settings: Settings,
     pub(super) total: Row,
     pub(super) samples: u64,
@@ -47,10 +47,10 @@ pub(super) struct Tracked {
 }
 
 impl Tracked {
-    pub(super) fn of(name: &'static str, settings: Settings, track: &Tracking) -> Self {
+    pub(super) fn of(name: &str, settings: Settings, track: &Tracking) -> Self {
         let series = track.series();
         Self {
-            name,
+            name: name.to_owned(),
             settings,
             total: series.total(),
             samples: series.samples(),

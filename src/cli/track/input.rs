@@ -108,9 +108,7 @@ impl Input {
             Align::Delay(delay) if delay.fract() == 0.0 => Step::whole(delay as i64),
             Align::Delay(delay) => Step { whole: delay.round() as i64, found: None, correct: Some(only_delay(delay)) },
             // What was written in step needs no search; a repeated frame would not even allow one.
-            Align::Auto if [&tx, &rx].iter().all(|r| r.meta().global.extra.get(ALIGNED).is_some_and(|aligned| aligned == true)) => {
-                Step::whole(0)
-            }
+            Align::Auto if in_step(&tx, &rx) => Step::whole(0),
             Align::Auto => Step::found(align_recordings(&mut tx, &mut rx, Options::default())?, &look, rx.len()),
         };
         Ok(Self::Recordings(Box::new(Recordings { tx, rx, step })))
@@ -250,6 +248,11 @@ struct Look {
     rx_power: f64,
 }
 
+/// Whether both recordings say that they are in step.
+fn in_step(tx: &Recording, rx: &Recording) -> bool {
+    [tx, rx].iter().all(|r| r.meta().global.extra.get(ALIGNED).is_some_and(|aligned| aligned == true))
+}
+
 /// Refuses what cannot be tracked.
 fn check(args: &Args, tx: &mut Recording, rx: &mut Recording) -> Result<Look> {
     let name = |r: &Recording| r.data_path().display().to_string();
@@ -265,7 +268,8 @@ fn check(args: &Args, tx: &mut Recording, rx: &mut Recording) -> Result<Look> {
     {
         return Err(Error::Data(format!("{} has {a} samples a second and {} has {b}: resample one of them", name(tx), name(rx))));
     }
-    if tx.len() != rx.len() && !args.trim {
+    // A live recording that was cut short: each file goes as far as it was on disk.
+    if tx.len() != rx.len() && !args.trim && !in_step(tx, rx) {
         let lengths = format!("{} has {} samples and {} has {}", name(tx), tx.len(), name(rx), rx.len());
         return Err(Error::Data(format!("{lengths}: add --trim to use the common part")));
     }

@@ -34,7 +34,7 @@ pub(super) fn amplifier(args: &Args, survey: &Survey, filters: &[&Tracked]) -> R
     let (tx, rx) = start(survey);
     let direct = coherent(tx, rx);
     let level = |f: &Tracked| if direct { level(&f.portrait.gain, tx, rx) } else { Complex64::new(1.0, 0.0) };
-    let mut curves: Vec<AmplifierCurve> = learned.iter().map(|f| curve(f.name, &f.portrait.gain, level(f))).collect();
+    let mut curves: Vec<AmplifierCurve> = learned.iter().map(|f| curve(&f.name, &f.portrait.gain, level(f))).collect();
     let (measured, title, caption) = if direct {
         (scatter(tx.iter().zip(rx).map(|(&x, &y)| (wide(x), wide(y)))), "Received against sent amplitude", String::new())
     } else if let Some(best) = learned.first() {
@@ -185,7 +185,7 @@ pub(super) fn taps(survey: &Survey, filters: &[&Tracked]) -> Option<Picture> {
         let moments = f.taps.moments();
         let count = moments.iter().map(|(_, taps)| taps.len()).max().unwrap_or(0);
         let at = |l: usize| moments.iter().map(|(_, taps)| taps.get(l).copied().unwrap_or(Complex64::new(f64::NAN, f64::NAN))).collect();
-        Taps { name: f.name.into(), times: moments.iter().map(|(at, _)| *at as f64 * scale).collect(), taps: (0..count).map(at).collect() }
+        Taps { name: f.name.clone(), times: moments.iter().map(|(at, _)| *at as f64 * scale).collect(), taps: (0..count).map(at).collect() }
     };
     let channels: Vec<Taps> = with_taps.iter().take(SHOWN).map(channel).collect();
     let title = "Estimated taps over time";
@@ -233,7 +233,7 @@ pub(super) fn weights(filters: &[&Tracked]) -> Option<Picture> {
             let _ = writeln!(csv, "{},{},{}", f.name, w.age, w.size);
         }
         let (ages, sizes) = weights.iter().map(|w| (w.age as f64, w.size)).unzip();
-        all.push(Weights { name: f.name.into(), ages, sizes });
+        all.push(Weights { name: f.name.clone(), ages, sizes });
     }
     let figure = plot::weights("Age and size of the weights at the end", &all);
     (!all.is_empty()).then_some(Picture { name: "weights", figure, csv })

@@ -77,7 +77,7 @@ fn errors(survey: &Survey, filters: &[&Tracked]) -> Picture {
         [0.5 * (first + last) as f64 * scale, 10.0 * (sum(|r| r.error) / sum(|r| r.reference)).log10()]
     };
     let curve = |f: &&Tracked| NmseCurve {
-        name: f.name.into(),
+        name: f.name.clone(),
         points: f.rows.chunks(f.rows.len().div_ceil(POINTS).max(1)).map(point).collect(),
         average_db: Some(f.total.nmse_db()),
     };
@@ -86,7 +86,7 @@ fn errors(survey: &Survey, filters: &[&Tracked]) -> Picture {
 }
 
 fn averages(filters: &[&Tracked]) -> Option<Picture> {
-    let bar = |f: &&Tracked| Bar { name: f.name.into(), value: f.total.nmse_db(), error: None, reference: None };
+    let bar = |f: &&Tracked| Bar { name: f.name.clone(), value: f.total.nmse_db(), error: None, reference: None };
     let averages: Vec<_> = filters.iter().map(bar).filter(|bar| bar.value.is_finite()).collect();
     let figure = bars("Prediction error, average", Axis::new("NMSE", "dB"), &averages);
     (!averages.is_empty()).then(|| Picture { name: "average", figure, csv: String::new() })
@@ -142,7 +142,7 @@ fn constellation(args: &Args, survey: &Survey, best: &Tracked) -> Result<Option<
         let symbols = found.iter().map(|z| Complex64::new(z.re.into(), z.im.into())).collect();
         Constellation { title: format!("{name}, EVM {:.0} %", evm.percent()), symbols }
     };
-    let clouds = [cloud("one tap a carrier", &points.one_tap), cloud(best.name, &points.equalised)];
+    let clouds = [cloud("one tap a carrier", &points.one_tap), cloud(&best.name, &points.equalised)];
     let all: Vec<_> = ideal.points().iter().map(|z| Complex64::new(z.re.into(), z.im.into())).collect();
     Ok(Some(Picture { name: "constellation", figure: constellations("Constellation before and after the filter", &clouds, &all), csv }))
 }

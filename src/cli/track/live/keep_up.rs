@@ -11,22 +11,30 @@ pub(super) struct KeepUp {
     budgets: Vec<(Option<f64>, u64)>,
     received: u64,
     dropped: u64,
+    /// Times that the driver itself was too slow, in either direction.
+    driver: u64,
 }
 
 impl KeepUp {
     pub(super) fn new(adaptive: bool, budgets: Vec<Option<f64>>) -> Self {
-        Self { adaptive, budgets: budgets.into_iter().map(|budget| (budget, 0)).collect(), received: 0, dropped: 0 }
+        Self { adaptive, budgets: budgets.into_iter().map(|budget| (budget, 0)).collect(), received: 0, dropped: 0, driver: 0 }
     }
 
     pub(super) fn look(&mut self, view: &View<'_>) {
         let (received, dropped) = (view.health.received.load(Ordering::Relaxed), view.health.dropped.load(Ordering::Relaxed));
         let (came, lost) = (received - self.received, dropped - self.dropped);
         (self.received, self.dropped) = (received, dropped);
+        let driver = view.health.overflows.load(Ordering::Relaxed) + view.health.underflows.load(Ordering::Relaxed);
+        let struggled = driver > std::mem::replace(&mut self.driver, driver);
         if lost > 0 {
-            eprintln!("kaflow: the filters do not keep up: {lost} samples were dropped in the last second");
-            if !self.adaptive {
-                eprintln!("kaflow: a lower --rate, fewer filters, a smaller --budget or --adaptive-budget would help");
-            }
+            eprintln!("kaflow: the filters do not keep up: {lost} samples were dropped in the last second, at marked places");
+        } else if struggled {
+            eprintln!("kaflow: the radio's driver does not keep up: samples were lost in the last second, at marked places");
+        }
+        if lost > 0 && !self.adaptive {
+            eprintln!("kaflow: a lower --rate, fewer filters, a smaller --budget or --adaptive-budget would help");
+        } else if struggled {
+            eprintln!("kaflow: a lower --rate would help");
         }
         for (filter, (budget, before)) in self.budgets.iter_mut().enumerate() {
             let tracked = view.tracks[filter].1.read().samples;

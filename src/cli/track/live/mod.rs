@@ -19,13 +19,16 @@ use super::{
     input::Survey,
     report,
 };
-use crate::blocks::{Radio, RadioConfig};
+use crate::blocks::{End, Radio, RadioConfig};
 use crate::cli::interrupt;
 use crate::flowgraphs::live::{self, Finished, Parts, Record, View};
 use crate::iq::Recording;
 use crate::ofdm::{RandomBits, Source, Transmitter};
 use crate::{Error, Result, metrics, radio};
 use keep_up::KeepUp;
+
+/// The time that a radio may take to begin.
+const START: Duration = Duration::from_millis(500);
 
 /// Pairs that the report looks at.
 const LOOK: usize = 1 << 16;
@@ -52,8 +55,9 @@ pub(in crate::cli) fn run(args: Args) -> Result<()> {
         Some(gains) => sweep::run(&session, &config, &gains),
         None => {
             let started = Instant::now();
-            let (survey, outcome, _) = session.run(&config, args.seconds)?;
-            report::write(&track, &survey, &outcome, started.elapsed())
+            let (survey, outcome, finished) = session.run(&config, args.seconds)?;
+            report::write(&track, &survey, &outcome, started.elapsed())?;
+            finished.fault.map_or(Ok(()), Err)
         }
     }
 }
@@ -127,14 +131,16 @@ impl Session<'_> {
     /// Runs the flowgraph once, for so many seconds of samples.
     fn run(&self, config: &RadioConfig, seconds: Option<f64>) -> Result<(Survey, Outcome, Finished)> {
         let mut survey = self.survey(config);
-        let ready = filters::settle(self.choices, self.track, &survey)?;
-        let mut budgets = Vec::new();
-        let mut settings = Vec::new();
-        let mut trackers = Vec::new();
-        for filter in ready {
-            budgets.push(filter.settings.number("budget").ok());
-            settings.push(filter.settings);
-            trackers.push((filter.name, filter.tracker));
+        let (mut budgets, mut settings, mut trackers) = (Vec::new(), Vec::new(), Vec::new());
+        for channel in &self.args.channel {
+            let mut set = Vec::new();
+            for filter in filters::settle(self.choices, self.track, &survey)? {
+                budgets.push(filter.settings.number("budget").ok());
+                settings.push(filter.settings);
+                let name = if self.args.channel.len() > 1 { format!("{} rx{channel}", filter.name) } else { filter.name.to_owned() };
+                set.push((name, filter.tracker));
+            }
+            trackers.push(set);
         }
         let radio = Radio::open(config)?;
         let samples = seconds.map(|seconds| (seconds * radio.rate()) as u64);
@@ -149,13 +155,17 @@ impl Session<'_> {
             every: samples.map_or(4096, |n| (n / 400).clamp(16, 4096)),
             skip: self.track.skip,
             samples,
+            time: seconds
+                .filter(|_| !config.patient)
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+                .map(|time| time.saturating_add(START)),
             keep: LOOK,
         };
         let graph = live::build(parts, record.as_ref())?;
         let mut keep_up = KeepUp::new(self.args.adaptive_budget, budgets);
         let began = Instant::now();
         let mut last = (Instant::now(), 0);
-        let finished = graph.run(self.stop, Duration::from_secs(1), |view| {
+        let mut finished = graph.run(self.stop, Duration::from_secs(1), |view| {
             last = show(view, began, last, config.queue);
             keep_up.look(view);
         })?;
@@ -164,18 +174,24 @@ impl Session<'_> {
         }
         eprintln!("kaflow: {}", finished.health);
         let outcome = self.outcome(&finished, settings)?;
-        (survey.input, survey.target) = finished.kept()?;
+        // The pictures look at the best filter, and so at its channel.
+        let error = |n: &usize| Some(outcome.filters[*n].total.nmse_db()).filter(|e| !e.is_nan()).unwrap_or(f64::INFINITY);
+        let best = (0..outcome.filters.len()).min_by(|a, b| error(a).total_cmp(&error(b))).unwrap_or(0);
+        (survey.input, survey.target) = finished.kept(best / self.choices.len().max(1))?;
         if survey.input.is_empty() {
-            return Err(Error::Data(
-                "the frame was not found in what was received: is the transmitter on, on the same frequency, and strong enough?".into(),
-            ));
+            return Err(finished.fault.take().unwrap_or_else(|| not_found(&finished)));
         }
         Ok((survey, outcome, finished))
     }
 
     fn survey(&self, config: &RadioConfig) -> Survey {
-        let ends = [("from", &config.tx), ("to", &config.rx)];
-        let ends: Vec<_> = ends.iter().filter_map(|(word, end)| end.as_ref().map(|end| format!("{word} {}", end.device))).collect();
+        let device = |end: &Option<End>| end.as_ref().map(|end| end.device.clone()).unwrap_or_default();
+        let (tx, rx) = (device(&config.tx), device(&config.rx));
+        let ends = match tx.as_str() {
+            "" => format!("to {rx}"),
+            _ if tx == rx => rx,
+            _ => format!("from {tx} to {rx}"),
+        };
         Survey {
             input: Vec::new(),
             target: Vec::new(),
@@ -186,7 +202,7 @@ impl Session<'_> {
             delay: 0.0,
             advance: 0,
             total: 0,
-            source: format!("{} at {} MHz, {} MS/s", ends.join(" "), config.frequency / 1e6, config.rate / 1e6),
+            source: format!("{ends} at {} MHz, {} MS/s", config.frequency / 1e6, config.rate / 1e6),
             waveform: None,
         }
     }
@@ -199,6 +215,17 @@ impl Session<'_> {
         let lost = finished.health.missing.load(Ordering::Relaxed);
         Ok(Outcome { filters, interrupted: self.stop.load(Ordering::Relaxed), lost })
     }
+}
+
+/// What to say when there is nothing to report.
+fn not_found(finished: &Finished) -> Error {
+    let received = finished.health.received.load(Ordering::Relaxed);
+    Error::Data(match received {
+        0 => "nothing was received: the stream has not begun, or it has stalled".into(),
+        _ => format!(
+            "the frame was not found in the {received} samples that were received: is the transmitter on, on the same frequency, and strong enough?"
+        ),
+    })
 }
 
 /// A line a second.
@@ -215,16 +242,21 @@ fn show(view: &View<'_>, began: Instant, last: (Instant, u64), queue: usize) -> 
             format!("{name} {nmse:.1} ({:.0} %)", 100.0 * 10f64.powf(nmse / 20.0))
         })
         .collect();
-    let lock = match (view.watcher.lock(), view.watcher.failure()) {
-        (Some(lock), _) => format!("offset {:.2e}, drift {:.1} ppm", lock.cfo, lock.drift_ppm),
-        (None, Some(failure)) => format!("searching: {failure}"),
-        (None, None) => "searching".into(),
-    };
+    let locks: Vec<_> = view
+        .watchers
+        .iter()
+        .map(|watcher| match (watcher.lock(), watcher.failure()) {
+            (Some(lock), _) => format!("offset {:.2e}, drift {:.1} ppm", lock.cfo, lock.drift_ppm),
+            (None, Some(failure)) => format!("searching: {failure}"),
+            (None, None) => "searching".into(),
+        })
+        .collect();
     eprintln!(
-        "{} s: {:.2} MS/s, NMSE dB (EVM): {}; {lock}; queue {}/{queue}, {} overflows, {} underflows, {} missing",
+        "{} s: {:.2} MS/s, NMSE dB (EVM): {}; {}; queue {}/{queue}, {} overflows, {} underflows, {} missing",
         began.elapsed().as_secs(),
         rate / 1e6,
         figures.join(", "),
+        locks.join("; "),
         health.depth.load(Ordering::Relaxed),
         of(&health.overflows),
         of(&health.underflows),

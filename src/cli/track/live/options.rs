@@ -31,17 +31,17 @@ pub(in crate::cli) struct Args {
     /// Format of a raw --tx file: cf32_le, ci16_le, ...
     #[arg(long)]
     pub(super) format: Option<iq::Format>,
-    /// Centre frequency in Hz (default: 5.4e9)
-    #[arg(long)]
+    /// Centre frequency in Hz (default: 5.4e9); without it a real device transmits only after a confirmation
+    #[arg(long, allow_negative_numbers = true)]
     pub(super) freq: Option<f64>,
     /// Samples a second
-    #[arg(long, default_value_t = 20e6)]
+    #[arg(long, default_value_t = 20e6, allow_negative_numbers = true)]
     rate: f64,
     /// Transmit gain in dB; or of one element, NAME=DB, any number of times
-    #[arg(long, value_name = "DB")]
+    #[arg(long, value_name = "DB", allow_negative_numbers = true)]
     tx_gain: Vec<String>,
     /// Receive gain in dB; or of one element, NAME=DB, any number of times
-    #[arg(long, value_name = "DB")]
+    #[arg(long, value_name = "DB", allow_negative_numbers = true)]
     rx_gain: Vec<String>,
     /// Receive antenna
     #[arg(long)]
@@ -49,9 +49,9 @@ pub(in crate::cli) struct Args {
     /// Transmit antenna
     #[arg(long)]
     tx_antenna: Option<String>,
-    /// Receive channel
-    #[arg(long, default_value_t = 0)]
-    channel: usize,
+    /// Receive channel, or several: 0,1,2,3. Each has filters of its own
+    #[arg(long, value_delimiter = ',', default_value = "0")]
+    pub(super) channel: Vec<usize>,
     /// Transmit channel
     #[arg(long, default_value_t = 0)]
     tx_channel: usize,
@@ -64,8 +64,8 @@ pub(in crate::cli) struct Args {
     /// Time source of the device
     #[arg(long)]
     time_source: Option<String>,
-    /// Stop after so many seconds of samples
-    #[arg(long)]
+    /// Stop after so many seconds
+    #[arg(long, allow_negative_numbers = true)]
     pub(super) seconds: Option<f64>,
     /// Mean power of what is transmitted, in dB below full scale
     #[arg(long, default_value_t = 9.0, value_name = "DB")]
@@ -160,11 +160,17 @@ impl Args {
             Some(tx) => Some(tx),
             None => return Err(missing("tx-device")),
         };
-        let end = |device: &String, channel: usize, antenna: &Option<String>, gains: &[String], name: &str| -> Result<End> {
+        if let Some((_, twice)) = self.channel.iter().enumerate().find(|(n, channel)| self.channel[..*n].contains(channel)) {
+            return Err(Error::parameter("channel", "each given once", twice));
+        }
+        if self.channel.len() > 1 && (self.record.is_some() || self.sweep_tx_gain.is_some()) {
+            return Err(Error::parameter("channel", "one alone with --record and --sweep-tx-gain", self.channel.len()));
+        }
+        let end = |device: &String, channels: &[usize], antenna: &Option<String>, gains: &[String], name: &str| -> Result<End> {
             check_device(device)?;
             let (gain, gains) = split_gains(name, gains)?;
             Ok(End {
-                channels: vec![channel],
+                channels: channels.to_vec(),
                 antenna: antenna.clone(),
                 gain,
                 gains,
@@ -174,8 +180,8 @@ impl Args {
         };
         let patient = super::patient(rx) && tx.is_none_or(|tx| super::patient(tx));
         Ok(RadioConfig {
-            rx: Some(end(rx, self.channel, &self.antenna, &self.rx_gain, "rx-gain")?),
-            tx: tx.map(|tx| end(tx, self.tx_channel, &self.tx_antenna, &self.tx_gain, "tx-gain")).transpose()?,
+            rx: Some(end(rx, &self.channel, &self.antenna, &self.rx_gain, "rx-gain")?),
+            tx: tx.map(|tx| end(tx, &[self.tx_channel], &self.tx_antenna, &self.tx_gain, "tx-gain")).transpose()?,
             frequency: self.freq.unwrap_or(5.4e9),
             rate: self.rate,
             clock_source: self.clock_source.clone(),
@@ -200,7 +206,13 @@ impl Args {
     /// The gains of a sweep.
     pub(super) fn sweep(&self) -> Result<Option<Vec<f64>>> {
         let Some(text) = &self.sweep_tx_gain else { return Ok(None) };
-        let bad = || Error::parameter("sweep-tx-gain", "A:B:STEP in dB with at most 1000 steps, such as 30:60:5", text);
+        let bad = || {
+            Error::parameter(
+                "sweep-tx-gain",
+                "A:B:STEP in dB, with a STEP that leads from A to B in at most 1000 steps, such as 30:60:5",
+                text,
+            )
+        };
         let numbers: Vec<f64> = text.split(':').map(|part| part.trim().parse().map_err(|_| bad())).collect::<Result<_>>()?;
         let [from, to, step] = numbers[..] else { return Err(bad()) };
         let steps = ((to - from) / step + 1e-9).floor();

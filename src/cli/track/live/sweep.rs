@@ -25,7 +25,7 @@ const SECONDS: f64 = 1.0;
 
 struct Level {
     gain: f64,
-    filters: Vec<(&'static str, f64, f64)>,
+    filters: Vec<(String, f64, f64)>,
     curve: Vec<AmPoint>,
 }
 
@@ -41,13 +41,17 @@ pub(super) fn run(session: &Session<'_>, config: &RadioConfig, gains: &[f64]) ->
             None => return Err(Error::parameter("sweep-tx-gain", "used with a transmitter", "--rx-only")),
         }
         eprintln!("kaflow: TX gain {gain} dB");
-        let (survey, outcome, _) = session.run(&config, Some(session.args.seconds.unwrap_or(SECONDS)))?;
+        let (survey, outcome, finished) = session.run(&config, Some(session.args.seconds.unwrap_or(SECONDS)))?;
         let (sent, received) = still(&survey.input, &survey.target);
         levels.push(Level {
             gain,
-            filters: outcome.filters.iter().map(|f| (f.name, f.total.nmse_db(), f.total.evm_percent())).collect(),
+            filters: outcome.filters.iter().map(|f| (f.name.clone(), f.total.nmse_db(), f.total.evm_percent())).collect(),
             curve: AmCurve::measure(&sent, &received, BINS)?,
         });
+        if let Some(fault) = finished.fault {
+            write(session, &levels)?;
+            return Err(fault);
+        }
     }
     write(session, &levels)
 }
