@@ -30,18 +30,22 @@ pub trait Real:
 }
 
 impl Real for f32 {
+    #[inline(always)]
     fn of(value: f64) -> Self {
         value as f32
     }
+    #[inline(always)]
     fn wide(self) -> f64 {
         f64::from(self)
     }
 }
 
 impl Real for f64 {
+    #[inline(always)]
     fn of(value: f64) -> Self {
         value
     }
+    #[inline(always)]
     fn wide(self) -> f64 {
         self
     }

@@ -9,6 +9,8 @@
 //! to have, and loading lanes from slices whose length was checked before the loop.
 #![allow(unsafe_code)]
 
+mod aligned;
+mod halves;
 mod lags;
 mod linear;
 #[cfg(target_arch = "aarch64")]
@@ -27,8 +29,12 @@ use num_complex::Complex;
 
 use crate::{Error, Result};
 
+pub(crate) use aligned::Aligned;
+pub(crate) use halves::Halves;
 pub(crate) use lags::{BLOCK, GROUP, LagFill, LagPass, LagRefresh, Ring};
 pub(crate) use linear::NlmsRun;
+#[cfg(test)]
+pub(crate) use plain::Plain as PlainHalves;
 pub(crate) use rows::{GaussianRow, Nearest, WeighComplex};
 
 /// A set of vector instructions.
@@ -121,6 +127,9 @@ pub(crate) trait Vector<T>: Copy {
 
     /// What [`exp2`](Self::exp2) needs.
     type Exp2: Copy;
+
+    /// Two halves of four lanes, whatever the width of this vector.
+    type Halves: Halves<T>;
 
     /// The constants of [`exp2`](Self::exp2), to be made once before a loop.
     fn exp2_constants() -> Self::Exp2;

@@ -8,7 +8,7 @@ const LANES: usize = 8;
 /// Eight scalars.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-pub(crate) struct Plain<T>([T; LANES]);
+pub(crate) struct Plain<T>(pub(super) [T; LANES]);
 
 // The linear coefficient of a minimax polynomial is near ln 2 and not ln 2.
 /// Coefficients of `2^x` on [-1/2, 1/2] from the constant term up, minimax with the constant fixed at 1, so that the kernel of a point with
@@ -43,6 +43,7 @@ macro_rules! plain {
         impl Vector<$scalar> for Plain<$scalar> {
             const LANES: usize = LANES;
             type Exp2 = Exp2<Self, { $coefficients.len() }>;
+            type Halves = Self;
 
             #[inline(always)]
             fn exp2_constants() -> Self::Exp2 {

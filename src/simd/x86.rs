@@ -5,7 +5,8 @@
 
 use std::arch::x86_64::*;
 
-use super::plain::{EXP2_F32, EXP2_F64, ROUND_F32, ROUND_F64};
+use super::halves::HalvesF32;
+use super::plain::{EXP2_F32, EXP2_F64, Plain, ROUND_F32, ROUND_F64};
 use super::{Exp2, Vector};
 
 macro_rules! vector {
@@ -15,7 +16,7 @@ macro_rules! vector {
         less |$a:ident, $b:ident, $then:ident, $otherwise:ident| $less:expr,
         exponent |$p:ident, $whole:ident| $exponent:expr,
         sum |$v:ident| $sum:expr,
-        $round:ident $coefficients:ident
+        $round:ident $coefficients:ident $halves:ty
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
@@ -24,6 +25,7 @@ macro_rules! vector {
         impl Vector<$scalar> for $name {
             const LANES: usize = $lanes;
             type Exp2 = Exp2<Self, { $coefficients.len() }>;
+            type Halves = $halves;
 
             #[inline(always)]
             fn exp2_constants() -> Self::Exp2 {
@@ -116,7 +118,7 @@ vector! {
         let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
         _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
     },
-    ROUND_F32 EXP2_F32
+    ROUND_F32 EXP2_F32 HalvesF32
 }
 
 vector! {
@@ -129,7 +131,7 @@ vector! {
         let two = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd::<1>(v));
         _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
     },
-    ROUND_F64 EXP2_F64
+    ROUND_F64 EXP2_F64 Plain<f64>
 }
 
 vector! {
@@ -139,7 +141,7 @@ vector! {
     less |a, b, then, otherwise| _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), otherwise, then),
     exponent |p, whole| _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32::<23>(_mm512_castps_si512(whole)))),
     sum |v| _mm512_reduce_add_ps(v),
-    ROUND_F32 EXP2_F32
+    ROUND_F32 EXP2_F32 HalvesF32
 }
 
 vector! {
@@ -149,5 +151,5 @@ vector! {
     less |a, b, then, otherwise| _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b), otherwise, then),
     exponent |p, whole| _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(p), _mm512_slli_epi64::<52>(_mm512_castpd_si512(whole)))),
     sum |v| _mm512_reduce_add_pd(v),
-    ROUND_F64 EXP2_F64
+    ROUND_F64 EXP2_F64 Plain<f64>
 }

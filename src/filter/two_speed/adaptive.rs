@@ -103,11 +103,11 @@ mod tests {
     fn a_forged_state_is_refused_and_changes_nothing() {
         type Forge = fn(&mut TwoSpeed<f32>);
         let forgeries: [Forge; 16] = [
-            |t| t.u.im.truncate(1),
-            |t| t.u.re.push(0.0),
-            |t| t.channel.h.re.clear(),
+            |t| t.u.im = vec![0.0].into(),
+            |t| t.u.re = vec![0.0; 5].into(),
+            |t| t.channel.h.re = Vec::new().into(),
             |t| t.channel.forge(),
-            |t| t.saturation.theta.im.clear(),
+            |t| t.saturation.theta.im = Vec::new().into(),
             |t| t.saturation.forge(0),
             |t| t.saturation.forge(1),
             |t| t.saturation.forge(2),

@@ -5,8 +5,10 @@ use num_traits::One;
 use serde::{Deserialize, Serialize};
 
 use super::Motion;
-use super::linear::{LANES, Lane, Matrix, Vector, add, dot, scale_real, with_length};
+use super::four;
+use super::linear::{Lanes, Matrix, Vector, add, adjoint_times_conj, dot, downdate, in_lanes, padded};
 use crate::Real;
+use crate::simd::Halves;
 
 /// Variance of a tap before the first sample, in units of the noise variance: a signal-to-noise ratio of 40 dB is no surprise.
 const PRIOR: f64 = 1e4;
@@ -22,7 +24,8 @@ const LEAST_DIFFUSION: f64 = 0.01;
 
 /// Kalman filter over the taps, their covariance in units of the noise variance.
 ///
-/// Blocks of the covariance: `pp` positions, `pv` positions (rows) with velocities (columns), `vv` velocities.
+/// The state is that of the coming sample: learning from a sample and moving on to the next are one pass. Blocks of the covariance: `pp`
+/// positions, `pv` positions (rows) with velocities (columns), `vp` its adjoint, which is cheaper to keep than to transpose, `vv` velocities.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Channel<T: Real> {
@@ -31,17 +34,19 @@ pub(super) struct Channel<T: Real> {
     diffusion: T,
     // Running power of each tap, and its diffusion: a tap moves in proportion to its size.
     size: Vec<T>,
-    each: Vec<T>,
+    pub(super) each: Vec<T>,
     pace: T,
     keep_position: T,
     keep_velocity: T,
     pub(super) h: Vector<T>,
-    v: Vector<T>,
-    pp: Matrix<T>,
-    pv: Matrix<T>,
-    vv: Matrix<T>,
-    kp: Vector<T>,
-    kv: Vector<T>,
+    pub(super) v: Vector<T>,
+    pub(super) pp: Matrix<T>,
+    pub(super) pv: Matrix<T>,
+    pub(super) vp: Matrix<T>,
+    pub(super) vv: Matrix<T>,
+    // Gains of the sample at hand: covariance times conjugate of the regressor.
+    pub(super) kp: Vector<T>,
+    pub(super) kv: Vector<T>,
 }
 
 impl<T: Real> Channel<T> {
@@ -53,7 +58,7 @@ impl<T: Real> Channel<T> {
             moving,
             diffusion: T::zero(),
             size: vec![T::zero(); taps],
-            each: vec![T::zero(); taps],
+            each: vec![T::zero(); padded(taps)],
             pace: T::zero(),
             keep_position: T::one(),
             keep_velocity: T::one(),
@@ -61,6 +66,7 @@ impl<T: Real> Channel<T> {
             v: Vector::zeros(of_velocity),
             pp: Matrix::zeros(taps),
             pv: Matrix::zeros(of_velocity),
+            vp: Matrix::zeros(of_velocity),
             vv: Matrix::zeros(of_velocity),
             kp: Vector::zeros(taps),
             kv: Vector::zeros(of_velocity),
@@ -88,11 +94,12 @@ impl<T: Real> Channel<T> {
 
     /// As uncertain as before the first sample, but keeps the estimate.
     pub(super) fn reopen(&mut self) {
-        self.each.fill(self.diffusion);
+        self.each[..self.taps].fill(self.diffusion);
         let n = self.h.len();
         self.pp.set_diagonal(n, self.taps, T::of(PRIOR));
         if self.moving {
             self.pv.set_diagonal(n, self.taps, T::zero());
+            self.vp.set_diagonal(n, self.taps, T::zero());
             self.vv.set_diagonal(n, self.taps, T::of(PRIOR_VELOCITY));
         }
     }
@@ -104,22 +111,53 @@ impl<T: Real> Channel<T> {
         self.reopen();
     }
 
-    /// One sample passes: each position moves by its velocity, and all turn with the carrier. Returns `h . u` and its variance in units of
-    /// the noise, and prepares the gain for [`correct`](Self::correct).
+    /// `h . u` and its variance in units of the noise; prepares the gain for [`go_on`](Self::go_on). `n` is the length of all vectors, a constant
+    /// where it is usual.
     #[inline(always)]
-    pub(super) fn predict(&mut self, turn: Option<Complex<T>>, u: &Vector<T>) -> (Complex<T>, T) {
+    pub(super) fn predict<H: Halves<T>>(&mut self, n: usize, u: &Vector<T>) -> (Complex<T>, T) {
+        adjoint_times_conj::<T, H>(n, &self.pp, u, &mut self.kp);
+        if self.moving {
+            adjoint_times_conj::<T, H>(n, &self.pv, u, &mut self.kv);
+        }
+        (dot::<T, H>(n, &self.h, u), dot::<T, H>(n, u, &self.kp).re)
+    }
+
+    /// Whether there are four places and they move: then [`four::predict`] does it faster.
+    #[inline(always)]
+    pub(super) fn is_four(&self, n: usize) -> bool {
+        n == 4 && self.moving
+    }
+
+    /// Learns from `lesson`, an error and the reciprocal of its variance in units of the noise, where there is one. Then a sample passes: each
+    /// position moves by its velocity, and all turn with the carrier.
+    #[inline(always)]
+    pub(super) fn go_on<H: Halves<T>>(&mut self, n: usize, lesson: Option<(Complex<T>, T)>, turn: Option<Complex<T>>) {
+        if self.is_four(n) {
+            return four::go_on::<T, H>(self, lesson, turn);
+        }
+        if let Some((error, weight)) = lesson {
+            add::<T, H>(n, &mut self.h, error * weight, &self.kp);
+            downdate::<T, H>(n, &mut self.pp, weight, &self.kp, &self.kp);
+            if self.moving {
+                add::<T, H>(n, &mut self.v, error * weight, &self.kv);
+                downdate::<T, H>(n, &mut self.pv, weight, &self.kp, &self.kv);
+                downdate::<T, H>(n, &mut self.vp, weight, &self.kv, &self.kp);
+                downdate::<T, H>(n, &mut self.vv, weight, &self.kv, &self.kv);
+            }
+        }
         if let Some(turn) = turn {
-            // The velocity turns with its position.
+            // The velocity turns with its position; of the covariance the common rotation cancels.
             self.h.scale(turn);
             self.v.scale(turn);
         }
-        if self.moving { with_length!(self.h.len(), predict_moving(self, u)) } else { with_length!(self.h.len(), predict_walking(self, u)) }
-    }
-
-    /// Learns from `error`, whose variance in units of the noise is `1 / weight`.
-    #[inline(always)]
-    pub(super) fn correct(&mut self, error: Complex<T>, weight: T) {
-        with_length!(self.h.len(), correct(self, error, weight));
+        if self.moving {
+            add::<T, H>(n, &mut self.h, Complex::one(), &self.v);
+            in_lanes!(H, n, move_on(self));
+        } else {
+            for i in 0..self.taps {
+                self.pp.re[i * n + i] += self.each[i];
+            }
+        }
     }
 
     /// Positions and velocities die down a little, over the samples between two calls.
@@ -130,6 +168,7 @@ impl<T: Real> Channel<T> {
             self.v.scale_real(b);
             self.pp.scale(a * a);
             self.pv.scale(a * b);
+            self.vp.scale(a * b);
             self.vv.scale(b * b);
         }
     }
@@ -164,12 +203,14 @@ impl<T: Real> Channel<T> {
                 self.pp.scale_cross(n, i, s, s);
                 if self.moving {
                     self.pv.scale_cross(n, i, s, one);
+                    self.vp.scale_cross(n, i, one, s);
                 }
             }
             if self.moving && v > most_velocity {
                 let s = (most_velocity / v).sqrt();
                 self.vv.scale_cross(n, i, s, s);
                 self.pv.scale_cross(n, i, one, s);
+                self.vp.scale_cross(n, i, s, one);
             }
         }
     }
@@ -188,7 +229,10 @@ impl<T: Real> Channel<T> {
         if !rate.is_finite() {
             return T::zero();
         }
-        self.v.add(Complex::new(T::zero(), -rate), &self.h);
+        for i in 0..self.taps {
+            let v = self.v.get(i) - Complex::new(T::zero(), rate) * self.h.get(i);
+            self.v.set(i, v);
+        }
         rate
     }
 
@@ -196,7 +240,7 @@ impl<T: Real> Channel<T> {
     pub(super) fn rescale(&mut self, by: Complex<T>) {
         self.h.scale(by);
         self.v.scale(by);
-        for m in [&mut self.pp, &mut self.pv, &mut self.vv] {
+        for m in [&mut self.pp, &mut self.pv, &mut self.vp, &mut self.vv] {
             m.scale(by.norm_sqr());
         }
     }
@@ -204,7 +248,7 @@ impl<T: Real> Channel<T> {
     /// The lengths of all vectors, and what indices are computed from.
     pub(super) fn lengths(&self) -> Vec<usize> {
         let vectors = [&self.h, &self.v, &self.kp, &self.kv].into_iter().flat_map(|x| [x.re.len(), x.im.len()]);
-        let matrices = [&self.pp, &self.pv, &self.vv].into_iter().flat_map(|x| [x.re.len(), x.im.len()]);
+        let matrices = [&self.pp, &self.pv, &self.vp, &self.vv].into_iter().flat_map(|x| [x.re.len(), x.im.len()]);
         let others = [self.taps, usize::from(self.moving), self.size.len(), self.each.len()];
         vectors.chain(matrices).chain(others).collect()
     }
@@ -212,7 +256,7 @@ impl<T: Real> Channel<T> {
     /// A state that only a forger writes.
     #[cfg(test)]
     pub(super) fn forge(&mut self) {
-        self.pp.im.pop();
+        self.pp.im = Vec::new().into();
     }
 
     pub(super) fn is_finite(&self) -> bool {
@@ -220,75 +264,26 @@ impl<T: Real> Channel<T> {
     }
 }
 
-/// The covariance of the moving taps a sample later, `F P F^H` with `F = [[1, 1], [0, 1]]` for each tap (the common rotation cancels), and the
-/// gains `kp = P_pp conj(u)`, `kv = P_vp conj(u)` in the same pass.
+/// The covariance of the moving taps a sample later, `F P F^H + Q` with `F = [[1, 1], [0, 1]]` for each tap.
+///
+/// The diffusion of the velocities reaches `pv` at once, one sample early; that is no worse a model.
 #[inline(always)]
-fn predict_moving<T: Real>(n: usize, c: &mut Channel<T>, u: &Vector<T>) -> (Complex<T>, T) {
-    add(n, &mut c.h, Complex::one(), &c.v);
-    let (ppr, ppi) = (&mut c.pp.re[..n * n], &mut c.pp.im[..n * n]);
-    let (pvr, pvi) = (&mut c.pv.re[..n * n], &mut c.pv.im[..n * n]);
-    let (vvr, vvi) = (&mut c.vv.re[..n * n], &mut c.vv.im[..n * n]);
-    let (ur, ui) = (&u.re[..n], &u.im[..n]);
-    for col in (0..n).step_by(LANES) {
-        for i in 0..n {
-            let at = i * n + col;
-            // The adjoint of pv at this place: a column.
-            let column = |m: &[T]| Lane([m[col * n + i], m[(col + 1) * n + i], m[(col + 2) * n + i], m[(col + 3) * n + i]]);
-            let re = Lane::load(ppr, at) + ((Lane::load(pvr, at) + column(pvr)) + Lane::load(vvr, at));
-            let im = Lane::load(ppi, at) + ((Lane::load(pvi, at) - column(pvi)) + Lane::load(vvi, at));
-            re.store(ppr, at);
-            im.store(ppi, at);
+fn move_on<T: Real, L: Lanes<T>>(n: usize, c: &mut Channel<T>) {
+    let planes = [
+        (&mut c.pp.re[..n * n], &mut c.pv.re[..n * n], &mut c.vp.re[..n * n], &c.vv.re[..n * n]),
+        (&mut c.pp.im[..n * n], &mut c.pv.im[..n * n], &mut c.vp.im[..n * n], &c.vv.im[..n * n]),
+    ];
+    for (pp, pv, vp, vv) in planes {
+        for at in (0..n * n).step_by(L::WIDTH) {
+            let (a, b, v) = (L::load(pv, at), L::load(vp, at), L::load(vv, at));
+            L::load(pp, at).add(a.add(b).add(v)).store(pp, at);
+            a.add(v).store(pv, at);
+            b.add(v).store(vp, at);
         }
     }
     for i in 0..c.taps {
-        vvr[i * n + i] += c.each[i];
-    }
-    for col in (0..n).step_by(LANES) {
-        let zero = Lane::splat(T::zero());
-        let (mut pr, mut pi, mut vr, mut vi) = (zero, zero, zero, zero);
-        for j in 0..n {
-            let at = j * n + col;
-            let (a, b) = (Lane::splat(ur[j]), Lane::splat(ui[j]));
-            let (r, i) = (Lane::load(ppr, at), Lane::load(ppi, at));
-            pr = pr + (r * a - i * b);
-            pi = pi - (r * b + i * a);
-            // The diffusion of this very sample is in vv already; that it reaches pv one sample early is no worse a model.
-            let (r, i) = (Lane::load(pvr, at) + Lane::load(vvr, at), Lane::load(pvi, at) + Lane::load(vvi, at));
-            r.store(pvr, at);
-            i.store(pvi, at);
-            vr = vr + (r * a - i * b);
-            vi = vi - (r * b + i * a);
+        for m in [&mut c.pv, &mut c.vp, &mut c.vv] {
+            m.re[i * n + i] += c.each[i];
         }
-        pr.store(&mut c.kp.re, col);
-        pi.store(&mut c.kp.im, col);
-        vr.store(&mut c.kv.re, col);
-        vi.store(&mut c.kv.im, col);
-    }
-    (dot(n, &c.h, u), dot(n, u, &c.kp).re.max(T::zero()))
-}
-
-/// The same for taps that walk.
-#[inline(always)]
-fn predict_walking<T: Real>(n: usize, c: &mut Channel<T>, u: &Vector<T>) -> (Complex<T>, T) {
-    for i in 0..c.taps {
-        c.pp.re[i * n + i] += c.each[i];
-    }
-    c.pp.adjoint_times_conj(n, u, &mut c.kp);
-    (dot(n, &c.h, u), dot(n, u, &c.kp).re.max(T::zero()))
-}
-
-/// The gains are scaled by the root of the weight, so that the products of a downdate are the same in both halves.
-#[inline(always)]
-fn correct<T: Real>(n: usize, c: &mut Channel<T>, error: Complex<T>, weight: T) {
-    let root = weight.sqrt();
-    let step = error * root;
-    scale_real(n, &mut c.kp, root);
-    add(n, &mut c.h, step, &c.kp);
-    c.pp.downdate(n, &c.kp, &c.kp);
-    if c.moving {
-        scale_real(n, &mut c.kv, root);
-        add(n, &mut c.v, step, &c.kv);
-        c.pv.downdate(n, &c.kp, &c.kv);
-        c.vv.downdate(n, &c.kv, &c.kv);
     }
 }

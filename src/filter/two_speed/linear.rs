@@ -4,6 +4,7 @@ use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
 use crate::Real;
+use crate::simd::{Aligned, Halves};
 
 /// Lengths are rounded up to a multiple of this.
 pub(super) const LANES: usize = 4;
@@ -13,76 +14,173 @@ pub(super) fn padded(n: usize) -> usize {
     n.div_ceil(LANES) * LANES
 }
 
-/// Numbers that are worked on at once. Read and written as a whole, they do not alias: the compiler makes vector instructions of them.
+/// `N` numbers from `at` on.
+#[inline(always)]
+pub(super) fn part<T, const N: usize>(x: &[T], at: usize) -> &[T; N] {
+    x[at..at + N].try_into().expect("a slice of that length")
+}
+
+/// The same to write to.
+#[inline(always)]
+pub(super) fn part_mut<T, const N: usize>(x: &mut [T], at: usize) -> &mut [T; N] {
+    (&mut x[at..at + N]).try_into().expect("a slice of that length")
+}
+
+/// Numbers that are worked on at once.
+pub(super) trait Lanes<T>: Copy {
+    /// How many.
+    const WIDTH: usize;
+    fn load(from: &[T], at: usize) -> Self;
+    fn store(self, to: &mut [T], at: usize);
+    fn splat(x: T) -> Self;
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    /// `self * b + c`.
+    fn fma(self, b: Self, c: Self) -> Self;
+    /// `c - self * b`.
+    fn fnma(self, b: Self, c: Self) -> Self;
+    fn sum(self) -> T;
+}
+
+/// Four numbers. Read and written as a whole, they do not alias: the compiler makes vector instructions of them.
 #[derive(Clone, Copy)]
-pub(super) struct Lane<T>(pub(super) [T; LANES]);
+pub(super) struct Four<T>([T; 4]);
 
-impl<T: Real> Lane<T> {
+/// Eight numbers, in vector instructions of the level.
+#[derive(Clone, Copy)]
+pub(super) struct Eight<H>(H);
+
+macro_rules! each {
+    ($i:ident, $f:expr) => {
+        // No closures: the compiler may leave them as calls without the level's instructions.
+        Self([
+            {
+                let $i = 0;
+                $f
+            },
+            {
+                let $i = 1;
+                $f
+            },
+            {
+                let $i = 2;
+                $f
+            },
+            {
+                let $i = 3;
+                $f
+            },
+        ])
+    };
+}
+
+impl<T: Real> Lanes<T> for Four<T> {
+    const WIDTH: usize = 4;
     #[inline(always)]
-    pub(super) fn splat(x: T) -> Self {
-        Self([x; LANES])
+    fn load(from: &[T], at: usize) -> Self {
+        Self(*part(from, at))
     }
-
     #[inline(always)]
-    pub(super) fn load(from: &[T], at: usize) -> Self {
-        let s = &from[at..at + LANES];
-        Self([s[0], s[1], s[2], s[3]])
+    fn store(self, to: &mut [T], at: usize) {
+        *part_mut(to, at) = self.0;
     }
-
     #[inline(always)]
-    pub(super) fn store(self, to: &mut [T], at: usize) {
-        to[at..at + LANES].copy_from_slice(&self.0);
+    fn splat(x: T) -> Self {
+        Self([x; 4])
     }
-
     #[inline(always)]
-    pub(super) fn sum(self) -> T {
+    fn add(self, other: Self) -> Self {
+        each!(i, self.0[i] + other.0[i])
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        each!(i, self.0[i] - other.0[i])
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        each!(i, self.0[i] * other.0[i])
+    }
+    #[inline(always)]
+    fn fma(self, b: Self, c: Self) -> Self {
+        each!(i, self.0[i] * b.0[i] + c.0[i])
+    }
+    #[inline(always)]
+    fn fnma(self, b: Self, c: Self) -> Self {
+        each!(i, c.0[i] - self.0[i] * b.0[i])
+    }
+    #[inline(always)]
+    fn sum(self) -> T {
         let [a, b, c, d] = self.0;
         (a + b) + (c + d)
     }
 }
 
-macro_rules! lane_operator {
-    ($trait:ident, $method:ident, $op:tt) => {
-        impl<T: Real> std::ops::$trait for Lane<T> {
-            type Output = Self;
-            #[inline(always)]
-            fn $method(self, other: Self) -> Self {
-                let (a, b) = (self.0, other.0);
-                Self([a[0] $op b[0], a[1] $op b[1], a[2] $op b[2], a[3] $op b[3]])
-            }
-        }
-    };
+impl<T: Real, H: Halves<T>> Lanes<T> for Eight<H> {
+    const WIDTH: usize = 8;
+    #[inline(always)]
+    fn load(from: &[T], at: usize) -> Self {
+        Self(H::load(part(from, at)))
+    }
+    #[inline(always)]
+    fn store(self, to: &mut [T], at: usize) {
+        self.0.store(part_mut(to, at));
+    }
+    #[inline(always)]
+    fn splat(x: T) -> Self {
+        Self(H::splat(x))
+    }
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Self(self.0.add(other.0))
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.sub(other.0))
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        Self(self.0.mul(other.0))
+    }
+    #[inline(always)]
+    fn fma(self, b: Self, c: Self) -> Self {
+        Self(self.0.fma(b.0, c.0))
+    }
+    #[inline(always)]
+    fn fnma(self, b: Self, c: Self) -> Self {
+        Self(self.0.fnma(b.0, c.0))
+    }
+    #[inline(always)]
+    fn sum(self) -> T {
+        let (a, b) = self.0.sums();
+        a + b
+    }
 }
-lane_operator!(Add, add, +);
-lane_operator!(Sub, sub, -);
-lane_operator!(Mul, mul, *);
 
-/// Calls `$f` with the length as a constant for the usual lengths, so that the compiler unrolls and vectorises it.
-macro_rules! with_length {
-    ($n:expr, $f:ident ( $($arg:expr),* )) => {
-        match $n {
-            4 => $f(4, $($arg),*),
-            8 => $f(8, $($arg),*),
-            12 => $f(12, $($arg),*),
-            16 => $f(16, $($arg),*),
-            n => $f(n, $($arg),*),
+/// Calls `$f` with lanes of eight where the length allows it, else of four. Where the length is a constant, so is the choice.
+macro_rules! in_lanes {
+    ($h:ident, $n:expr, $f:ident ( $($arg:expr),* )) => {
+        if $n % 8 == 0 {
+            $f::<T, crate::filter::two_speed::linear::Eight<$h>>($n, $($arg),*)
+        } else {
+            $f::<T, crate::filter::two_speed::linear::Four<T>>($n, $($arg),*)
         }
     };
 }
-pub(super) use with_length;
+pub(super) use in_lanes;
 
 /// A complex vector; the padding stays zero.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Vector<T: Real> {
-    pub(super) re: Vec<T>,
-    pub(super) im: Vec<T>,
+    pub(super) re: Aligned<T>,
+    pub(super) im: Aligned<T>,
 }
 
 impl<T: Real> Vector<T> {
     /// Zeros; `n` is rounded up.
     pub(super) fn zeros(n: usize) -> Self {
-        Self { re: vec![T::zero(); padded(n)], im: vec![T::zero(); padded(n)] }
+        Self { re: vec![T::zero(); padded(n)].into(), im: vec![T::zero(); padded(n)].into() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -105,76 +203,54 @@ impl<T: Real> Vector<T> {
         Complex::new(self.re[i], self.im[i])
     }
 
-    /// `sum a_i b_i`, no conjugate.
-    #[inline(always)]
-    pub(super) fn dot(&self, other: &Self) -> Complex<T> {
-        with_length!(self.len(), dot(self, other))
-    }
-
-    /// `self += step * other`.
-    #[inline(always)]
-    pub(super) fn add(&mut self, step: Complex<T>, other: &Self) {
-        with_length!(self.len(), add(self, step, other));
-    }
-
-    #[inline(always)]
     pub(super) fn scale(&mut self, by: Complex<T>) {
-        for (re, im) in self.re.iter_mut().zip(&mut self.im) {
+        for (re, im) in self.re.iter_mut().zip(self.im.iter_mut()) {
             (*re, *im) = (*re * by.re - *im * by.im, *re * by.im + *im * by.re);
         }
     }
 
-    #[inline(always)]
     pub(super) fn scale_real(&mut self, by: T) {
-        scale_real(self.len(), self, by);
-    }
-
-    /// Moves the first `n` elements one place on, the last of them falling off.
-    #[inline(always)]
-    pub(super) fn shift(&mut self, from: usize, n: usize) {
-        for i in (from + 1..from + n).rev() {
-            self.re[i] = self.re[i - 1];
-            self.im[i] = self.im[i - 1];
-        }
+        self.re.iter_mut().for_each(|x| *x *= by);
+        self.im.iter_mut().for_each(|x| *x *= by);
     }
 
     pub(super) fn is_finite(&self) -> bool {
-        self.re.iter().chain(&self.im).all(|x| x.is_finite())
+        self.re.iter().chain(self.im.iter()).all(|x| x.is_finite())
     }
 }
 
+/// `sum a_i b_i`, no conjugate.
 #[inline(always)]
-pub(super) fn dot<T: Real>(n: usize, a: &Vector<T>, b: &Vector<T>) -> Complex<T> {
+pub(super) fn dot<T: Real, H: Halves<T>>(n: usize, a: &Vector<T>, b: &Vector<T>) -> Complex<T> {
+    in_lanes!(H, n, dot_in(a, b))
+}
+
+#[inline(always)]
+fn dot_in<T: Real, L: Lanes<T>>(n: usize, a: &Vector<T>, b: &Vector<T>) -> Complex<T> {
     let (ar, ai, br, bi) = (&a.re[..n], &a.im[..n], &b.re[..n], &b.im[..n]);
-    let (mut re, mut im) = (Lane::splat(T::zero()), Lane::splat(T::zero()));
-    for i in (0..n).step_by(LANES) {
-        let (ar, ai, br, bi) = (Lane::load(ar, i), Lane::load(ai, i), Lane::load(br, i), Lane::load(bi, i));
-        re = re + (ar * br - ai * bi);
-        im = im + (ar * bi + ai * br);
+    let (mut re, mut im) = (L::splat(T::zero()), L::splat(T::zero()));
+    for i in (0..n).step_by(L::WIDTH) {
+        let (ar, ai, br, bi) = (L::load(ar, i), L::load(ai, i), L::load(br, i), L::load(bi, i));
+        re = ai.fnma(bi, ar.fma(br, re));
+        im = ai.fma(br, ar.fma(bi, im));
     }
     Complex::new(re.sum(), im.sum())
 }
 
+/// `a += step * b`.
 #[inline(always)]
-pub(super) fn add<T: Real>(n: usize, a: &mut Vector<T>, step: Complex<T>, b: &Vector<T>) {
-    let (ar, ai, br, bi) = (&mut a.re[..n], &mut a.im[..n], &b.re[..n], &b.im[..n]);
-    let (sr, si) = (Lane::splat(step.re), Lane::splat(step.im));
-    for i in (0..n).step_by(LANES) {
-        let (br, bi) = (Lane::load(br, i), Lane::load(bi, i));
-        let (re, im) = (Lane::load(ar, i) + (sr * br - si * bi), Lane::load(ai, i) + (sr * bi + si * br));
-        re.store(ar, i);
-        im.store(ai, i);
-    }
+pub(super) fn add<T: Real, H: Halves<T>>(n: usize, a: &mut Vector<T>, step: Complex<T>, b: &Vector<T>) {
+    in_lanes!(H, n, add_in(a, step, b))
 }
 
-/// `a *= by`.
 #[inline(always)]
-pub(super) fn scale_real<T: Real>(n: usize, a: &mut Vector<T>, by: T) {
-    let (ar, ai) = (&mut a.re[..n], &mut a.im[..n]);
-    let by = Lane::splat(by);
-    for i in (0..n).step_by(LANES) {
-        (Lane::load(ar, i) * by).store(ar, i);
-        (Lane::load(ai, i) * by).store(ai, i);
+fn add_in<T: Real, L: Lanes<T>>(n: usize, a: &mut Vector<T>, step: Complex<T>, b: &Vector<T>) {
+    let (ar, ai, br, bi) = (&mut a.re[..n], &mut a.im[..n], &b.re[..n], &b.im[..n]);
+    let (sr, si) = (L::splat(step.re), L::splat(step.im));
+    for i in (0..n).step_by(L::WIDTH) {
+        let (br, bi) = (L::load(br, i), L::load(bi, i));
+        si.fnma(bi, sr.fma(br, L::load(ar, i))).store(ar, i);
+        si.fma(br, sr.fma(bi, L::load(ai, i))).store(ai, i);
     }
 }
 
@@ -182,15 +258,15 @@ pub(super) fn scale_real<T: Real>(n: usize, a: &mut Vector<T>, by: T) {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Matrix<T: Real> {
-    pub(super) re: Vec<T>,
-    pub(super) im: Vec<T>,
+    pub(super) re: Aligned<T>,
+    pub(super) im: Aligned<T>,
 }
 
 impl<T: Real> Matrix<T> {
     /// Zeros; `n` is rounded up.
     pub(super) fn zeros(n: usize) -> Self {
         let size = padded(n) * padded(n);
-        Self { re: vec![T::zero(); size], im: vec![T::zero(); size] }
+        Self { re: vec![T::zero(); size].into(), im: vec![T::zero(); size].into() }
     }
 
     /// `diagonal` in the first `used` places, zeros elsewhere.
@@ -203,44 +279,8 @@ impl<T: Real> Matrix<T> {
     }
 
     pub(super) fn scale(&mut self, by: T) {
-        for x in self.re.iter_mut().chain(&mut self.im) {
-            *x *= by;
-        }
-    }
-
-    /// `out = M^H conj(u)`, that is `M conj(u)` where `M` is Hermitian: rows are summed, so no lane waits for another.
-    #[inline(always)]
-    pub(super) fn adjoint_times_conj(&self, n: usize, u: &Vector<T>, out: &mut Vector<T>) {
-        let (mr, mi, ur, ui) = (&self.re[..n * n], &self.im[..n * n], &u.re[..n], &u.im[..n]);
-        for c in (0..n).step_by(LANES) {
-            let (mut re, mut im) = (Lane::splat(T::zero()), Lane::splat(T::zero()));
-            for j in 0..n {
-                let (r, i) = (Lane::load(mr, j * n + c), Lane::load(mi, j * n + c));
-                let (a, b) = (Lane::splat(ur[j]), Lane::splat(ui[j]));
-                re = re + (r * a - i * b);
-                im = im - (r * b + i * a);
-            }
-            re.store(&mut out.re, c);
-            im.store(&mut out.im, c);
-        }
-    }
-
-    /// `M -= a b^H`. With `a = b` a Hermitian matrix stays Hermitian to the last bit, its diagonal exactly real: both halves are made of the
-    /// same products.
-    #[inline(always)]
-    pub(super) fn downdate(&mut self, n: usize, a: &Vector<T>, b: &Vector<T>) {
-        let (mr, mi) = (&mut self.re[..n * n], &mut self.im[..n * n]);
-        let (ar, ai, br, bi) = (&a.re[..n], &a.im[..n], &b.re[..n], &b.im[..n]);
-        for c in (0..n).step_by(LANES) {
-            let (br, bi) = (Lane::load(br, c), Lane::load(bi, c));
-            for i in 0..n {
-                let (ar, ai) = (Lane::splat(ar[i]), Lane::splat(ai[i]));
-                let re = Lane::load(mr, i * n + c) - (ar * br + ai * bi);
-                let im = Lane::load(mi, i * n + c) - (ai * br - ar * bi);
-                re.store(mr, i * n + c);
-                im.store(mi, i * n + c);
-            }
-        }
+        self.re.iter_mut().for_each(|x| *x *= by);
+        self.im.iter_mut().for_each(|x| *x *= by);
     }
 
     /// Multiplies row `i` by `row` and column `i` by `column`.
@@ -254,9 +294,56 @@ impl<T: Real> Matrix<T> {
     }
 }
 
+/// `out = M^H conj(u)`, that is `M conj(u)` where `M` is Hermitian: rows are summed, so no lane waits for another.
+#[inline(always)]
+pub(super) fn adjoint_times_conj<T: Real, H: Halves<T>>(n: usize, m: &Matrix<T>, u: &Vector<T>, out: &mut Vector<T>) {
+    in_lanes!(H, n, adjoint_times_conj_in(m, u, out))
+}
+
+#[inline(always)]
+fn adjoint_times_conj_in<T: Real, L: Lanes<T>>(n: usize, m: &Matrix<T>, u: &Vector<T>, out: &mut Vector<T>) {
+    let (mr, mi, ur, ui) = (&m.re[..n * n], &m.im[..n * n], &u.re[..n], &u.im[..n]);
+    let (kr, ki) = (&mut out.re[..n], &mut out.im[..n]);
+    for c in (0..n).step_by(L::WIDTH) {
+        let (mut re, mut im) = (L::splat(T::zero()), L::splat(T::zero()));
+        for j in 0..n {
+            let (r, i) = (L::load(mr, j * n + c), L::load(mi, j * n + c));
+            let (a, b) = (L::splat(ur[j]), L::splat(ui[j]));
+            re = i.fnma(b, r.fma(a, re));
+            im = i.fnma(a, r.fnma(b, im));
+        }
+        re.store(kr, c);
+        im.store(ki, c);
+    }
+}
+
+/// `M -= weight a b^H`. With `a = b` a Hermitian matrix stays Hermitian to the last bit, its diagonal exactly real, and with `a` and `b` exchanged
+/// the adjoint of a matrix stays its adjoint: both are made of the same products. Those of the imaginary parts are not fused for that reason.
+#[inline(always)]
+pub(super) fn downdate<T: Real, H: Halves<T>>(n: usize, m: &mut Matrix<T>, weight: T, a: &Vector<T>, b: &Vector<T>) {
+    in_lanes!(H, n, downdate_in(m, weight, a, b))
+}
+
+#[inline(always)]
+fn downdate_in<T: Real, L: Lanes<T>>(n: usize, m: &mut Matrix<T>, weight: T, a: &Vector<T>, b: &Vector<T>) {
+    let (mr, mi) = (&mut m.re[..n * n], &mut m.im[..n * n]);
+    let (ar, ai, br, bi) = (&a.re[..n], &a.im[..n], &b.re[..n], &b.im[..n]);
+    let weight = L::splat(weight);
+    for c in (0..n).step_by(L::WIDTH) {
+        let (br, bi) = (L::load(br, c), L::load(bi, c));
+        for i in 0..n {
+            let ((ar, ai), at) = ((L::splat(ar[i]), L::splat(ai[i])), i * n + c);
+            weight.fnma(ar.fma(br, ai.mul(bi)), L::load(mr, at)).store(mr, at);
+            weight.fnma(ai.mul(br).sub(ar.mul(bi)), L::load(mi, at)).store(mi, at);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    type H = crate::simd::PlainHalves<f64>;
 
     #[test]
     fn kernels_match_plain_complex_arithmetic_for_every_length() {
@@ -272,18 +359,18 @@ mod tests {
                 }
             }
             let expected: Complex<f64> = (0..n).map(|i| z(i) * z(i + 50)).sum();
-            assert!((a.dot(&b) - expected).norm() < 1e-12);
-            m.adjoint_times_conj(p, &a, &mut out);
-            m.downdate(p, &a, &b);
+            assert!((dot::<_, H>(p, &a, &b) - expected).norm() < 1e-12);
+            adjoint_times_conj::<_, H>(p, &m, &a, &mut out);
+            downdate::<_, H>(p, &mut m, 0.5, &a, &b);
             for i in 0..n {
                 let expected: Complex<f64> = (0..n).map(|j| z(j * n + i).conj() * z(j).conj()).sum();
                 assert!((out.get(i) - expected).norm() < 1e-12);
                 for j in 0..n {
-                    let expected = z(i * n + j) - z(i) * z(j + 50).conj();
+                    let expected = z(i * n + j) - z(i) * z(j + 50).conj() * 0.5;
                     assert!((Complex::new(m.re[i * p + j], m.im[i * p + j]) - expected).norm() < 1e-12);
                 }
             }
-            a.add(z(7), &b);
+            add::<_, H>(p, &mut a, z(7), &b);
             assert!((0..n).all(|i| (a.get(i) - z(i) - z(7) * z(i + 50)).norm() < 1e-12));
             assert!((n..p).all(|i| a.get(i) == Complex::new(0.0, 0.0) && out.get(i) == a.get(i)));
         }

@@ -66,9 +66,11 @@ mod adaptive;
 mod basis;
 mod channel;
 mod config;
+mod four;
 mod linear;
 mod power;
 mod saturation;
+mod step;
 
 use num_complex::Complex;
 use num_traits::{One, Zero};
@@ -79,33 +81,18 @@ pub use config::{Motion, TwoSpeedConfig, pair};
 use self::basis::Basis;
 use self::channel::Channel;
 use self::linear::Vector;
-use self::power::{Change, Power};
+use self::power::Power;
 use self::saturation::Saturation;
-use super::{Adaptive, Portrait, Tracker, finite};
-use crate::simd::{self, Level, Op};
+use self::step::{HOUSEKEEPING, Run};
+use super::{Adaptive, Portrait, Tracker};
+use crate::simd::Level;
 use crate::{Real, Result};
 
-/// Samples over which the noise variance is averaged.
-const NOISE_WINDOW: f64 = 300.0;
-/// Squared errors count up to this many times their variance: a corrupt sample does no lasting harm, a lasting change is still followed.
-const OUTLIER: f64 = 12.0;
-/// The channel has jumped when squared errors, averaged over `JUMP_WINDOW` samples, are this many times their variance.
-const JUMP: f64 = 4.0;
-const JUMP_WINDOW: f64 = 20.0;
-/// Samples after the start (or a jump) before a jump is believed.
-const SETTLED: u64 = 100;
-/// Samples between looks at bounds and carrier.
-const HOUSEKEEPING: u64 = 16;
-/// The carrier follows the rotation of the taps over this many samples, at first faster.
-const CARRIER_WINDOW: f64 = 100.0;
 /// Samples during which the nonlinearity learns from every sample, and of how many it takes one later.
-/// Before them come samples in which it waits for the unit of the input and a first idea of the channel.
-const WARM_UP: u64 = 64;
 const EAGER: u64 = 4096;
 const LAZY: u64 = 16;
-/// Prior variance of the offset in units of the noise, and its diffusion.
+/// Prior variance of the offset in units of the noise.
 const OFFSET_PRIOR: f64 = 1e2;
-const OFFSET_DIFFUSION: f64 = 1e-8;
 
 /// The Hammerstein tracker with two speeds; the model is in the [module's documentation](self).
 ///
@@ -227,216 +214,21 @@ impl<T: Real> TwoSpeed<T> {
     pub fn is_real(&self) -> bool {
         self.real
     }
-
-    /// The unit of the input grew by `ratio`.
-    fn follow_power(&mut self, ratio: f64) {
-        let mean = self.saturation.rescale(ratio, &self.basis);
-        self.eager = EAGER;
-        if self.count < WARM_UP {
-            // The first samples may be decades below the RMS, and what was learned from them is as far off: begin again.
-            self.channel.reset();
-            self.noise = T::zero();
-            self.count = 0;
-        } else {
-            self.channel.rescale(mean * T::of(ratio));
-            self.channel.bound();
-        }
-        self.refresh();
-    }
-
-    /// All outputs of the nonlinearity, with its present weights.
-    fn refresh(&mut self) {
-        for l in 0..self.config.taps {
-            let u = self.saturation.output(l);
-            self.place(l, u);
-        }
-    }
-
-    #[inline(always)]
-    fn place(&mut self, l: usize, u: Complex<T>) {
-        self.u.set(l, u);
-        if self.config.widely_linear {
-            // Of real data the conjugates would only repeat the outputs.
-            self.u.set(self.config.taps + l, if self.real { Complex::zero() } else { u.conj() });
-        }
-    }
-
-    /// Takes in a sample of the input; whether the window is fit to learn from.
-    #[inline(always)]
-    fn push(&mut self, x: Complex<T>) -> bool {
-        let power = x.re.wide() * x.re.wide() + x.im.wide() * x.im.wide();
-        let mut x = x;
-        if power.is_finite() {
-            match self.power.push(power) {
-                Change::None => {}
-                Change::Grow(ratio) => {
-                    self.inverse = T::of(self.power.inverse());
-                    self.follow_power(ratio);
-                }
-                Change::Restart => {
-                    let power = self.power.clone();
-                    self.reset();
-                    self.power = power;
-                }
-                Change::Glitch => {
-                    x = Complex::zero();
-                    self.unclean = self.saturation.lags() as u64;
-                }
-            }
-            if self.inverse == T::zero() {
-                self.inverse = T::of(self.power.inverse());
-            }
-            if x.im != T::zero() {
-                self.real = false;
-            }
-        } else {
-            x = Complex::zero();
-            self.unclean = self.saturation.lags() as u64;
-        }
-        self.saturation.push(x * self.inverse, &self.basis);
-        let taps = self.config.taps;
-        self.u.shift(0, taps);
-        if self.config.widely_linear {
-            self.u.shift(taps, taps);
-        }
-        let newest = self.saturation.output(0);
-        self.place(0, newest);
-        let clean = self.unclean == 0;
-        self.unclean = self.unclean.saturating_sub(1);
-        clean
-    }
-
-    #[inline(always)]
-    fn step(&mut self, x: Complex<T>, y: Complex<T>) -> (Complex<T>, T) {
-        self.steps += 1;
-        if self.steps.is_multiple_of(HOUSEKEEPING) {
-            self.keep_house();
-        }
-        let clean = self.push(x);
-        let turn = if self.config.carrier { Some(self.turn) } else { None };
-        let (mean, fast) = self.channel.predict(turn, &self.u);
-        let prediction = mean + self.offset;
-
-        self.since_slow += 1;
-        let slow_turn = self.config.centres > 0 && self.count >= WARM_UP && (self.eager > 0 || self.since_slow >= self.wait);
-        if slow_turn {
-            self.slow = self.saturation.spread(&self.channel.h, self.config.taps);
-        }
-        let relative = T::one() + fast + self.offset_variance;
-        let variance = self.noise * relative + self.slow;
-        if !self.frozen && clean && finite(y) {
-            self.learn(y - prediction, y, relative, variance, slow_turn);
-        }
-        (prediction, variance)
-    }
-
-    #[inline(always)]
-    fn learn(&mut self, error: Complex<T>, y: Complex<T>, relative: T, variance: T, slow_turn: bool) {
-        if y.im != T::zero() {
-            self.real = false;
-        }
-        let squared = error.norm_sqr();
-        if !squared.is_finite() || self.inverse == T::zero() {
-            return;
-        }
-        if self.noise <= T::zero() {
-            // The first error that is not zero sets the scale.
-            self.noise = squared / relative;
-            if self.noise <= T::zero() || self.noise.is_nan() {
-                return;
-            }
-            self.channel.correct(error, relative.recip());
-            return;
-        }
-        let outlier = T::of(OUTLIER);
-        let surprise = squared / variance;
-        if !surprise.is_finite() {
-            return;
-        }
-        let weight = if surprise > outlier { outlier / squared } else { variance.recip() };
-        let capped = surprise.min(outlier);
-        let relative_weight = self.noise * weight;
-        self.channel.correct(error, relative_weight);
-        if slow_turn {
-            self.saturation.correct(error, weight, self.since_slow as usize);
-            self.since_slow = 0;
-            self.wait = pause(self.steps);
-            self.eager = self.eager.saturating_sub(1);
-            self.refresh();
-        }
-        self.offset += error * (relative_weight * self.offset_variance);
-        self.offset_variance -= relative_weight * self.offset_variance * self.offset_variance;
-        self.offset_variance += T::of(OFFSET_DIFFUSION);
-
-        self.count += 1;
-        self.since_jump += 1;
-        // After a jump the noise is as open as at the start: the channel cannot be found while its error counts as an outlier.
-        let pace = T::of(NOISE_WINDOW.min(self.since_jump as f64).recip());
-        self.noise *= T::one() + pace * (capped - T::one());
-        self.surprise += (capped - self.surprise) * T::of(1.0 / JUMP_WINDOW);
-        if self.surprise > T::of(JUMP) && self.since_jump > SETTLED {
-            self.channel.reopen();
-            self.surprise = T::one();
-            self.since_jump = JUMP_WINDOW as u64;
-        }
-    }
-
-    fn keep_house(&mut self) {
-        if !self.channel.is_finite() {
-            self.channel.reset();
-        }
-        self.channel.decay();
-        self.channel.share_diffusion();
-        self.channel.bound();
-        self.saturation.bound();
-        if self.steps.is_multiple_of(32 * HOUSEKEEPING) && !self.frozen {
-            let mean = self.saturation.project();
-            self.channel.rescale(mean);
-            self.refresh();
-        }
-        if self.config.carrier && !self.frozen && self.count > HOUSEKEEPING {
-            let share = HOUSEKEEPING as f64 / CARRIER_WINDOW.min(self.count as f64);
-            self.carrier += self.channel.take_rotation(T::of(share));
-            self.turn = Complex::new(self.carrier.cos(), self.carrier.sin());
-        }
-    }
-}
-
-/// Samples until the nonlinearity learns next, `LAZY` on average, never regular: in a signal that is interpolated by 8, or whose symbols are 80
-/// samples long, every sixteenth sample has the same place in its symbol, and the peaks are never among them.
-#[inline]
-fn pause(step: u64) -> u64 {
-    // The high bits of a product with 2^64 over the golden ratio are as good as random, and the same wherever the stream is cut.
-    1 + (((step.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * (2 * LAZY - 1)) >> 32)
-}
-
-/// The loop over the samples, compiled for each level of vector instructions.
-struct Run<'a, T: Real> {
-    tracker: &'a mut TwoSpeed<T>,
-    tx: &'a [Complex<T>],
-    rx: &'a [Complex<T>],
-    prediction: &'a mut [Complex<T>],
-    variance: Option<&'a mut [T]>,
-}
-
-impl<T: Real> Op<T> for Run<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: simd::Vector<T>>(mut self) {
-        for (i, ((&x, &y), p)) in self.tx.iter().zip(self.rx).zip(self.prediction).enumerate() {
-            let (mean, spread) = self.tracker.step(x, y);
-            *p = mean;
-            if let Some(v) = self.variance.as_deref_mut() {
-                v[i] = spread;
-            }
-        }
-    }
 }
 
 impl<T: Real> Tracker<T> for TwoSpeed<T> {
     fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
-        T::dispatch(self.level, Run { tracker: self, tx, rx, prediction, variance });
+        macro_rules! run {
+            ($places:literal, $stride:literal) => {
+                T::dispatch(self.level, Run::<T, $places, $stride> { tracker: self, tx, rx, prediction, variance })
+            };
+        }
+        match (self.channel.h.len(), self.basis.stride()) {
+            (4, 12) => run!(4, 12),
+            (8, 12) => run!(8, 12),
+            (32, 12) => run!(32, 12),
+            _ => run!(0, 0),
+        }
     }
 
     fn gap(&mut self) {
@@ -462,25 +254,5 @@ impl<T: Real> Tracker<T> for TwoSpeed<T> {
                 .collect();
         }
         portrait
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nonlinearity_learns_from_every_place_in_a_symbol_of_any_length() {
-        for period in [2usize, 7, 8, 16, 32, 80, 144] {
-            let (mut step, mut turns, mut at) = (0, 0, vec![0u64; period]);
-            while turns < 2000 * period as u64 {
-                step += pause(step);
-                turns += 1;
-                at[step as usize % period] += 1;
-            }
-            assert!(at.iter().all(|n| (1500..2500).contains(n)), "{period}: {at:?}");
-            let mean = step as f64 / turns as f64;
-            assert!((mean - LAZY as f64).abs() < 1.0, "{mean}");
-        }
     }
 }

@@ -61,34 +61,62 @@ impl Power {
         *self = Self { mean: power, count: 1.0, pace: 1.0, unit: power, odd: 0 };
     }
 
+    /// Takes in the power of a sample that changes nothing; of another one it takes in nothing and says no.
+    #[inline(always)]
+    pub(super) fn steady(&mut self, power: f64) -> bool {
+        if power == 0.0 {
+            return true;
+        }
+        let next = self.with(power);
+        let steady = self.count > 0.0 && !self.is_odd(power) && !next.has_left();
+        if steady {
+            *self = next;
+        }
+        steady
+    }
+
     /// Takes in the power of a sample.
     pub(super) fn push(&mut self, power: f64) -> Change {
-        if power == 0.0 {
+        if self.steady(power) {
             return Change::None;
         }
         if self.count == 0.0 {
             self.begin(power);
             return Change::None;
         }
-        let glitch = self.count > 64.0 && power > GLITCH * self.mean;
-        // A glitch at the very start leaves all that follows far below it.
-        let after_glitch = self.count <= 64.0 && power * GLITCH < self.mean;
-        self.odd = if glitch || after_glitch { self.odd + 1 } else { 0 };
-        if self.odd == BEGIN {
+        let (odd, glitch) = (self.is_odd(power), power > self.mean);
+        let run = if odd { self.odd + 1 } else { 0 };
+        if run == BEGIN {
             self.begin(power);
             return Change::Restart;
         }
-        if self.count < WINDOW {
-            self.count += 1.0;
-            self.pace = self.count.recip();
-        }
-        let weight = if power < SILENCE * self.unit { HUSH } else { 1.0 };
-        self.mean += weight * (power.min(LOUDEST * self.mean) - self.mean) * self.pace;
-        if self.mean > HYSTERESIS * self.unit || (HYSTERESIS * self.mean < self.unit && self.mean > f64::MIN_POSITIVE) {
+        *self = Self { odd: run, ..self.with(power) };
+        if self.has_left() {
             let ratio = self.mean / self.unit;
             self.unit = self.mean;
             return Change::Grow(ratio.sqrt());
         }
-        if glitch { Change::Glitch } else { Change::None }
+        if odd && glitch { Change::Glitch } else { Change::None }
+    }
+
+    /// Whether a sample does not fit the power: a glitch, or what follows one at the very start, which leaves all that comes far below it.
+    #[inline(always)]
+    fn is_odd(&self, power: f64) -> bool {
+        if self.count > 64.0 { power > GLITCH * self.mean } else { power * GLITCH < self.mean }
+    }
+
+    /// After a sample.
+    #[inline(always)]
+    fn with(&self, power: f64) -> Self {
+        let (count, pace) = if self.count < WINDOW { (self.count + 1.0, (self.count + 1.0).recip()) } else { (self.count, self.pace) };
+        let weight = if power < SILENCE * self.unit { HUSH } else { 1.0 };
+        let mean = self.mean + weight * (power.min(LOUDEST * self.mean) - self.mean) * pace;
+        Self { mean, count, pace, unit: self.unit, odd: 0 }
+    }
+
+    /// Whether the power has left its unit.
+    #[inline(always)]
+    fn has_left(&self) -> bool {
+        self.mean > HYSTERESIS * self.unit || (HYSTERESIS * self.mean < self.unit && self.mean > f64::MIN_POSITIVE)
     }
 }

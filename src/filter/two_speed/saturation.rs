@@ -5,8 +5,9 @@ use num_traits::{One, Zero};
 use serde::{Deserialize, Serialize};
 
 use super::basis::Basis;
-use super::linear::{LANES, Lane, Matrix, Vector, with_length};
+use super::linear::{Four, Lanes, Matrix, Vector, add, adjoint_times_conj, dot, downdate, padded, part};
 use crate::Real;
+use crate::simd::Halves;
 
 /// Prior deviation of the linear weight, and of the weight of a Gaussian at envelope 1.
 const DEVIATION: f64 = 0.1;
@@ -34,6 +35,11 @@ pub(super) struct Saturation<T: Real> {
     start: usize,
     x: Vec<Complex<T>>,
     phi: Vec<T>,
+    // The outputs of the nonlinearity for them, in two planes.
+    u: (Vec<T>, Vec<T>),
+    // Samples on the line that are yet to come, and of how many of them the outputs are there already.
+    ahead: usize,
+    fresh: usize,
     d: Vector<T>,
     k: Vector<T>,
 }
@@ -57,6 +63,10 @@ impl<T: Real> Saturation<T> {
             start: 0,
             x: vec![Complex::zero(); lags + SLACK],
             phi: vec![T::zero(); (lags + SLACK) * stride],
+            // What is read of it is padded as the taps are.
+            u: (vec![T::zero(); padded(lags) + SLACK], vec![T::zero(); padded(lags) + SLACK]),
+            ahead: 0,
+            fresh: 0,
             d: Vector::zeros(n),
             k: Vector::zeros(n),
         };
@@ -138,7 +148,9 @@ impl<T: Real> Saturation<T> {
         self.reopen();
         self.x.fill(Complex::zero());
         self.phi.fill(T::zero());
-        self.start = SLACK;
+        self.u.0.fill(T::zero());
+        self.u.1.fill(T::zero());
+        (self.start, self.ahead, self.fresh) = (SLACK, 0, 0);
     }
 
     /// As uncertain as before the first sample, but keeps the estimate.
@@ -147,57 +159,117 @@ impl<T: Real> Saturation<T> {
         self.cov.im.fill(T::zero());
     }
 
-    /// Takes in the newest sample.
-    #[inline(always)]
-    pub(super) fn push(&mut self, x: Complex<T>, basis: &Basis<T>) {
+    /// Samples that can be put on the line now, at least one.
+    pub(super) fn room(&mut self) -> usize {
         if self.start == 0 {
             let kept = self.lags - 1;
-            self.x.copy_within(..kept, SLACK + 1);
-            self.phi.copy_within(..kept * self.stride, (SLACK + 1) * self.stride);
-            self.start = SLACK + 1;
+            self.x.copy_within(..kept, SLACK);
+            self.phi.copy_within(..kept * self.stride, SLACK * self.stride);
+            self.u.0.copy_within(..kept, SLACK);
+            self.u.1.copy_within(..kept, SLACK);
+            self.start = SLACK;
         }
-        self.start -= 1;
-        self.x[self.start] = x;
-        let at = self.start * self.stride;
-        basis.eval(x.norm_sqr().sqrt(), &mut self.phi[at..at + self.stride]);
+        self.start - self.ahead
     }
 
-    /// Output of the nonlinearity `lag` samples ago, with the present weights.
+    /// Puts a sample on the line. Here and below `stride` is that of the basis, a constant where it is usual.
     #[inline(always)]
-    pub(super) fn output(&self, lag: usize) -> Complex<T> {
-        let mut u = Complex::zero();
-        for m in 0..=self.memory {
-            let at = self.start + lag + m;
-            let phi = &self.phi[at * self.stride..][..self.stride];
-            let (tr, ti) = (&self.theta.re[m * self.stride..][..self.stride], &self.theta.im[m * self.stride..][..self.stride]);
-            u += self.x[at] * with_length!(self.stride, real_dot(phi, tr, ti));
+    pub(super) fn put<H: Halves<T>>(&mut self, stride: usize, x: Complex<T>, basis: &Basis<T>) {
+        self.ahead += 1;
+        let at = self.start - self.ahead;
+        self.x[at] = x;
+        basis.eval::<H>(stride, x.norm_sqr().sqrt(), &mut self.phi[at * stride..][..stride]);
+    }
+
+    /// Goes on to the next sample of the line and returns it. `likely` outputs are wanted before the weights change.
+    #[inline(always)]
+    pub(super) fn next<H: Halves<T>>(&mut self, stride: usize, likely: usize) -> Complex<T> {
+        if self.fresh == 0 {
+            self.fresh = likely.clamp(1, self.ahead);
+            self.outputs::<H>(stride, self.start - self.fresh, self.fresh);
         }
-        u
+        self.start -= 1;
+        self.ahead -= 1;
+        self.fresh -= 1;
+        self.x[self.start]
+    }
+
+    /// The outputs of the nonlinearity, newest first, from one of as many as there are taps on.
+    #[inline(always)]
+    pub(super) fn window(&self) -> (&[T], &[T]) {
+        (&self.u.0[self.start..], &self.u.1[self.start..])
+    }
+
+    /// Whoever changes the weights calls this afterwards: the outputs in the window are those of the present weights.
+    #[inline(always)]
+    pub(super) fn refresh<H: Halves<T>>(&mut self, stride: usize, taps: usize) {
+        self.fresh = 0;
+        self.outputs::<H>(stride, self.start, taps);
+    }
+
+    /// Computes `n` outputs of the line.
+    #[inline(always)]
+    fn outputs<H: Halves<T>>(&mut self, stride: usize, from: usize, n: usize) {
+        for at in from..from + n {
+            let mut u = Complex::zero();
+            for m in 0..=self.memory {
+                let phi = &self.phi[(at + m) * stride..][..stride];
+                let (re, im) = (&self.theta.re[m * stride..][..stride], &self.theta.im[m * stride..][..stride]);
+                // Real and imaginary part of the gain side by side.
+                let mut gain = H::splat(T::zero());
+                for j in (0..stride).step_by(4) {
+                    gain = H::twice(part(phi, j)).fma(H::pair(part(re, j), part(im, j)), gain);
+                }
+                let (re, im) = gain.sums();
+                u += self.x[at + m] * Complex::new(re, im);
+            }
+            (self.u.0[at], self.u.1[at]) = (u.re, u.im);
+        }
     }
 
     /// The variance that the weights add to a prediction through the taps `h`; prepares the gain for [`correct`](Self::correct).
     #[inline(always)]
-    pub(super) fn spread(&mut self, h: &Vector<T>, taps: usize) -> T {
-        self.d.clear();
+    pub(super) fn spread<H: Halves<T>>(&mut self, stride: usize, h: &Vector<T>, taps: usize) -> T {
         for m in 0..=self.memory {
-            let (dr, di) = (&mut self.d.re[m * self.stride..][..self.stride], &mut self.d.im[m * self.stride..][..self.stride]);
+            let (dr, di) = (&mut self.d.re[m * stride..][..stride], &mut self.d.im[m * stride..][..stride]);
+            dr.fill(T::zero());
+            di.fill(T::zero());
             for l in 0..taps {
                 let at = self.start + l + m;
                 let z = h.get(l) * self.x[at];
-                with_length!(self.stride, accumulate(z, &self.phi[at * self.stride..], dr, di));
+                let (zr, zi, phi) = (Four::splat(z.re), Four::splat(z.im), &self.phi[at * stride..][..stride]);
+                for j in (0..stride).step_by(4) {
+                    let phi = Four::load(phi, j);
+                    zr.fma(phi, Four::load(dr, j)).store(dr, j);
+                    zi.fma(phi, Four::load(di, j)).store(di, j);
+                }
             }
         }
-        with_length!(self.d.len(), gain(self));
-        self.d.dot(&self.k).re.max(T::zero())
+        let n = self.order(stride);
+        adjoint_times_conj::<T, H>(n, &self.cov, &self.d, &mut self.k);
+        dot::<T, H>(n, &self.d, &self.k).re.max(T::zero())
     }
 
     /// Learns from `error`, whose variance is `1 / weight`; `elapsed` samples have passed since the last time.
     #[inline(always)]
-    pub(super) fn correct(&mut self, error: Complex<T>, weight: T, elapsed: usize) {
-        let root = weight.sqrt();
-        self.k.scale_real(root);
-        self.theta.add(error * root, &self.k);
-        with_length!(self.d.len(), update(self, elapsed));
+    pub(super) fn correct<H: Halves<T>>(&mut self, stride: usize, error: Complex<T>, weight: T, elapsed: u64) {
+        let n = self.order(stride);
+        add::<T, H>(n, &mut self.theta, error * weight, &self.k);
+        downdate::<T, H>(n, &mut self.cov, weight, &self.k, &self.k);
+        // Diffusion back to the prior, which bounds the covariance from above.
+        let keep = self.keep.powi(elapsed.min(1 << 20) as i32);
+        let fill = T::one() - keep;
+        let (re, im, prior) = (&mut self.cov.re[..n * n], &mut self.cov.im[..n * n], &self.prior[..n * n]);
+        for i in 0..n * n {
+            re[i] = keep * re[i] + fill * prior[i];
+            im[i] *= keep;
+        }
+    }
+
+    /// Weights, padding included; a constant where the stride is and there is no memory.
+    #[inline(always)]
+    fn order(&self, stride: usize) -> usize {
+        if self.memory == 0 { stride } else { stride * (self.memory + 1) }
     }
 
     /// The unit of the envelope grew by `ratio`. Returns the factor that the channel takes over, so that the mean gain stays 1.
@@ -211,34 +283,47 @@ impl<T: Real> Saturation<T> {
         let shrink = T::of(1.0 / ratio);
         for at in self.start..self.start + self.lags {
             self.x[at] *= shrink;
-            basis.eval(self.x[at].norm_sqr().sqrt(), &mut self.phi[at * self.stride..][..self.stride]);
+            basis.eval_plain(self.x[at].norm_sqr().sqrt(), &mut self.phi[at * self.stride..][..self.stride]);
         }
         self.reopen();
         mean
     }
 
-    /// Starts again where the weights or their covariance are no numbers any more.
-    pub(super) fn bound(&mut self) {
+    /// Starts again where the weights or their covariance are no numbers any more; whether the weights did.
+    pub(super) fn bound(&mut self) -> bool {
         let n = self.d.len();
         if !self.theta.is_finite() {
             self.theta.clear();
             self.theta.re[0] = T::one();
             self.reopen();
-        } else if (0..n).any(|i| !(self.cov.re[i * n + i] >= T::zero() && self.cov.re[i * n + i].is_finite())) {
+            return true;
+        }
+        if (0..n).any(|i| !(self.cov.re[i * n + i] >= T::zero() && self.cov.re[i * n + i].is_finite())) {
             self.reopen();
         }
+        false
     }
 
     /// The lengths of all vectors, and what indices are computed from.
     pub(super) fn lengths(&self) -> Vec<usize> {
         let vectors = [&self.theta, &self.d, &self.k].into_iter().flat_map(|x| [x.re.len(), x.im.len()]);
-        let others = [self.stride, self.memory, self.lags, self.x.len(), self.phi.len(), self.cov.re.len(), self.cov.im.len()];
+        let others = [
+            self.stride,
+            self.memory,
+            self.lags,
+            self.x.len(),
+            self.phi.len(),
+            self.u.0.len(),
+            self.u.1.len(),
+            self.cov.re.len(),
+            self.cov.im.len(),
+        ];
         vectors.chain(others).chain([self.prior.len(), self.gauge.len(), self.lift.len()]).collect()
     }
 
-    /// Whether the window lies inside its line.
+    /// Whether the window lies inside its line, and nothing is to come.
     pub(super) fn is_placed(&self) -> bool {
-        self.start <= SLACK
+        self.start <= SLACK && self.ahead == 0 && self.fresh == 0
     }
 
     /// States that only a forger writes.
@@ -248,54 +333,14 @@ impl<T: Real> Saturation<T> {
             0 => self.start = SLACK + 1,
             1 => self.stride += 4,
             2 => self.phi.clear(),
-            _ => self.cov.im.truncate(3),
+            _ => self.cov.im = vec![T::zero(); 3].into(),
         }
     }
 
     /// The complex gain `G(r)` of the part without memory.
     pub(super) fn curve(&self, basis: &Basis<T>, envelope: T) -> Complex<T> {
         let mut phi = vec![T::zero(); self.stride];
-        basis.eval(envelope, &mut phi);
+        basis.eval_plain(envelope, &mut phi);
         phi.iter().enumerate().map(|(j, p)| self.theta.get(j) * *p).sum()
-    }
-}
-
-#[inline(always)]
-fn real_dot<T: Real>(n: usize, phi: &[T], re: &[T], im: &[T]) -> Complex<T> {
-    let (mut a, mut b) = (Lane::splat(T::zero()), Lane::splat(T::zero()));
-    for j in (0..n).step_by(LANES) {
-        let phi = Lane::load(phi, j);
-        a = a + phi * Lane::load(re, j);
-        b = b + phi * Lane::load(im, j);
-    }
-    Complex::new(a.sum(), b.sum())
-}
-
-#[inline(always)]
-fn accumulate<T: Real>(n: usize, z: Complex<T>, phi: &[T], re: &mut [T], im: &mut [T]) {
-    let (zr, zi) = (Lane::splat(z.re), Lane::splat(z.im));
-    for j in (0..n).step_by(LANES) {
-        let phi = Lane::load(phi, j);
-        let (a, b) = (Lane::load(re, j) + zr * phi, Lane::load(im, j) + zi * phi);
-        a.store(re, j);
-        b.store(im, j);
-    }
-}
-
-#[inline(always)]
-fn gain<T: Real>(n: usize, s: &mut Saturation<T>) {
-    s.cov.adjoint_times_conj(n, &s.d, &mut s.k);
-}
-
-#[inline(always)]
-fn update<T: Real>(n: usize, s: &mut Saturation<T>, elapsed: usize) {
-    s.cov.downdate(n, &s.k, &s.k);
-    // Diffusion back to the prior, which bounds the covariance from above.
-    let keep = s.keep.powi(elapsed as i32);
-    let fill = T::one() - keep;
-    let (re, im, prior) = (&mut s.cov.re[..n * n], &mut s.cov.im[..n * n], &s.prior[..n * n]);
-    for i in 0..n * n {
-        re[i] = keep * re[i] + fill * prior[i];
-        im[i] *= keep;
     }
 }

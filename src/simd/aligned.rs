@@ -1,0 +1,78 @@
+//! Numbers in memory where vector instructions like them.
+
+use std::ops::{Deref, DerefMut};
+
+use serde::{Deserialize, Serialize};
+
+/// Eight numbers that never lie across two cache lines: on some processors what was stored across them is slow to load again.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(32))]
+struct Block<T>([T; 8]);
+
+/// A vector of numbers whose every eighth lies on a boundary of 32 bytes. Fixed in length.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Vec<T>", into = "Vec<T>", bound = "T: Copy + Default + Serialize + for<'a> Deserialize<'a>")]
+pub(crate) struct Aligned<T: Copy> {
+    blocks: Vec<Block<T>>,
+    len: usize,
+}
+
+impl<T: Copy + Default> From<Vec<T>> for Aligned<T> {
+    fn from(numbers: Vec<T>) -> Self {
+        let () = Block::<T>::DENSE;
+        let blocks = numbers.chunks(8).map(|chunk| {
+            let mut block = Block([T::default(); 8]);
+            block.0[..chunk.len()].copy_from_slice(chunk);
+            block
+        });
+        Self { blocks: blocks.collect(), len: numbers.len() }
+    }
+}
+
+impl<T: Copy> From<Aligned<T>> for Vec<T> {
+    fn from(numbers: Aligned<T>) -> Self {
+        numbers.to_vec()
+    }
+}
+
+impl<T: Copy> Deref for Aligned<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: a block is eight numbers without padding between them (checked in `from`, the only place that makes one), and there are blocks
+        // for at least `len` numbers.
+        unsafe { std::slice::from_raw_parts(self.blocks.as_ptr().cast(), self.len) }
+    }
+}
+
+impl<T: Copy> DerefMut for Aligned<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and the borrow is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.blocks.as_mut_ptr().cast(), self.len) }
+    }
+}
+
+impl<T> Block<T> {
+    /// Checked when it is compiled: whatever `T` is, no padding.
+    const DENSE: () = assert!(size_of::<Self>() == 8 * size_of::<T>());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_lie_on_their_boundary_and_come_back() {
+        for n in [0usize, 1, 7, 8, 9, 144] {
+            let numbers: Vec<f32> = (0..n).map(|i| i as f32).collect();
+            let mut aligned = Aligned::from(numbers.clone());
+            assert_eq!((&aligned[..], aligned.as_ptr().align_offset(32)), (&numbers[..], 0));
+            aligned.iter_mut().for_each(|x| *x += 1.0);
+            assert_eq!(Vec::from(aligned.clone()), numbers.iter().map(|x| x + 1.0).collect::<Vec<_>>());
+            let bytes = postcard::to_stdvec(&aligned).unwrap();
+            assert_eq!(&postcard::from_bytes::<Aligned<f32>>(&bytes).unwrap()[..], &aligned[..]);
+        }
+    }
+}
