@@ -9,6 +9,7 @@
 //! to have, and loading lanes from slices whose length was checked before the loop.
 #![allow(unsafe_code)]
 
+mod buffer;
 mod lags;
 mod linear;
 #[cfg(target_arch = "aarch64")]
@@ -27,7 +28,8 @@ use num_complex::Complex;
 
 use crate::{Error, Result};
 
-pub(crate) use lags::{BLOCK, GROUP, LagFill, LagPass, LagRefresh, Ring};
+pub(crate) use buffer::Aligned;
+pub(crate) use lags::{BLOCK, GROUP, History, LagFill, LagPass};
 pub(crate) use linear::NlmsRun;
 pub(crate) use rows::{GaussianRow, Nearest, WeighComplex};
 
