@@ -61,8 +61,7 @@ impl<T: Real> Adaptive for Lms<T> {
 
 impl<T: Real> Filter<T> for Lms<T> {
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
-        assert_eq!(x.len(), self.weights.len(), "input length");
-        self.weights.iter().zip(x).map(|(w, x)| w * x).sum()
+        predict(&self.weights, x)
     }
 
     fn adapt(&mut self, x: &[Complex<T>], y: Complex<T>) -> Complex<T> {
@@ -70,14 +69,25 @@ impl<T: Real> Filter<T> for Lms<T> {
         let power: T = x.iter().map(|x| x.norm_sqr()).sum();
         let step = (y - p) * T::of(self.gain.at(power.wide()));
         if finite(step) && finite(step * power) {
-            for (w, x) in self.weights.iter_mut().zip(x) {
-                *w += x.conj() * step;
-            }
+            learn(&mut self.weights, x, step);
         }
         p
     }
 
     fn portrait(&self) -> Portrait {
         Portrait::of_taps(&self.weights)
+    }
+}
+
+/// `w·x`, without a conjugate.
+pub(super) fn predict<T: Real>(weights: &[Complex<T>], x: &[Complex<T>]) -> Complex<T> {
+    assert_eq!(x.len(), weights.len(), "input length");
+    weights.iter().zip(x).map(|(w, x)| w * x).sum()
+}
+
+/// `w += conj(x) · step`.
+pub(super) fn learn<T: Real>(weights: &mut [Complex<T>], x: &[Complex<T>], step: Complex<T>) {
+    for (w, x) in weights.iter_mut().zip(x) {
+        *w += x.conj() * step;
     }
 }

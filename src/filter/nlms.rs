@@ -4,7 +4,7 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, Portrait, finite, require, set_in_range, state};
+use super::{Adaptive, Filter, Portrait, finite, lms, require, set_in_range, state};
 use crate::{Error, Real, Result};
 
 /// NLMS: `p = w·x` (no conjugate), then `w += mu / (regularization + xᴴx) · conj(x) · (y − p)`.
@@ -80,8 +80,7 @@ impl<T: Real> Adaptive for Nlms<T> {
 
 impl<T: Real> Filter<T> for Nlms<T> {
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
-        assert_eq!(x.len(), self.weights.len(), "input length");
-        self.weights.iter().zip(x).map(|(w, x)| w * x).sum()
+        lms::predict(&self.weights, x)
     }
 
     fn adapt(&mut self, x: &[Complex<T>], y: Complex<T>) -> Complex<T> {
@@ -89,9 +88,7 @@ impl<T: Real> Filter<T> for Nlms<T> {
         let power: T = x.iter().map(|x| x.norm_sqr()).sum();
         let step = (y - p) * (self.mu / (self.regularization + power));
         if finite(step) && power.is_finite() {
-            for (w, x) in self.weights.iter_mut().zip(x) {
-                *w += x.conj() * step;
-            }
+            lms::learn(&mut self.weights, x, step);
         }
         p
     }

@@ -14,10 +14,10 @@ pub use gaussian::{Gain, Gaussian};
 pub use multinomial::{Multinomial, multinomial_step};
 pub use poisson::{Poisson, poisson_step};
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::filter::require;
-use crate::{Real, Result};
+use crate::{Error, Real, Result};
 
 /// An observation model. Latent values and steps are slices of `width` real numbers: two for a complex value, one for a real one,
 /// one a class for the multinomial.
@@ -56,6 +56,32 @@ pub trait Observation<T: Real>: Clone + Serialize + DeserializeOwned + Send {
 
     /// Changes a parameter of [`PARAMETERS`](Self::PARAMETERS).
     fn set(&mut self, name: &str, value: f64) -> Result<()>;
+}
+
+/// The parameters of the models of one real latent value.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Scalar {
+    /// `σ_d²` of the weights.
+    diffusion: f64,
+    /// The latent value where nothing was learned.
+    offset: f64,
+}
+
+impl Scalar {
+    const PARAMETERS: &'static [&'static str] = &["process-noise", "offset"];
+
+    fn new(diffusion: f64, offset: f64) -> Result<Self> {
+        Ok(Self { diffusion: check_diffusion(diffusion)?, offset: check_offset(offset)? })
+    }
+
+    fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        match name {
+            "process-noise" => self.diffusion = check_diffusion(value)?,
+            "offset" => self.offset = check_offset(value)?,
+            _ => return Err(Error::unknown("parameter", name, Self::PARAMETERS)),
+        }
+        Ok(())
+    }
 }
 
 /// The range of a diffusion variance `σ_d²`.

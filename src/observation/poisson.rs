@@ -1,21 +1,18 @@
 use serde::{Deserialize, Serialize};
 
-use super::{Observation, check_diffusion, check_offset};
-use crate::{Error, Real, Result};
+use super::{Observation, Scalar};
+use crate::{Real, Result};
 
 /// Counts: `P(y) = Poisson(y; exp(f))`, so that the latent function is the logarithm of the rate.
 ///
 /// `offset` is the latent value where nothing was learned: forgetting pulls the rate towards `exp(offset)`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Poisson {
-    diffusion: f64,
-    offset: f64,
-}
+pub struct Poisson(Scalar);
 
 impl Poisson {
     /// Diffusion variance `σ_d²` of the weights, and the offset of the log rate.
     pub fn new(diffusion: f64, offset: f64) -> Result<Self> {
-        Ok(Self { diffusion: check_diffusion(diffusion)?, offset: check_offset(offset)? })
+        Ok(Self(Scalar::new(diffusion, offset)?))
     }
 }
 
@@ -27,7 +24,7 @@ impl<T: Real> Observation<T> for Poisson {
 
     const NAME: &'static str = "poisson";
     const COMPLEX: bool = false;
-    const PARAMETERS: &'static [&'static str] = &["process-noise", "offset"];
+    const PARAMETERS: &'static [&'static str] = Scalar::PARAMETERS;
 
     fn width(&self) -> usize {
         1
@@ -38,15 +35,15 @@ impl<T: Real> Observation<T> for Poisson {
     }
 
     fn prior(&self, latent: &mut [T]) {
-        latent[0] = T::of(self.offset);
+        latent[0] = T::of(self.0.offset);
     }
 
     fn step(&self, f: &[T], y: T, norm: T, alpha: &mut [T]) {
-        alpha[0] = T::of(unnormalised(norm.wide(), self.diffusion, |s| poisson_step(y.wide(), f[0].wide(), s)));
+        alpha[0] = T::of(unnormalised(norm.wide(), self.0.diffusion, |s| poisson_step(y.wide(), f[0].wide(), s)));
     }
 
     fn gain(&self, _: T) -> T {
-        T::of(self.diffusion)
+        T::of(self.0.diffusion)
     }
 
     fn mean<'a>(&'a self, f: &'a mut [T]) -> T {
@@ -54,12 +51,7 @@ impl<T: Real> Observation<T> for Poisson {
     }
 
     fn set(&mut self, name: &str, value: f64) -> Result<()> {
-        match name {
-            "process-noise" => self.diffusion = check_diffusion(value)?,
-            "offset" => self.offset = check_offset(value)?,
-            _ => return Err(Error::unknown("parameter", name, <Self as Observation<T>>::PARAMETERS)),
-        }
-        Ok(())
+        self.0.set(name, value)
     }
 }
 

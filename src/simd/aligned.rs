@@ -4,15 +4,16 @@ use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 
-/// Eight numbers that never lie across two cache lines: on some processors what was stored across them is slow to load again.
+/// A cache line of `f32`, two of `f64`: vectors that begin at a multiple of 16 numbers never lie across two lines, where on some processors what was
+/// stored is slow to load again.
 #[derive(Clone, Copy, Debug)]
-#[repr(C, align(32))]
-struct Block<T>([T; 8]);
+#[repr(C, align(64))]
+struct Block<T>([T; 16]);
 
-/// A vector of numbers whose every eighth lies on a boundary of 32 bytes. Fixed in length.
+/// Numbers the first of which lies at the start of a cache line. Fixed in length.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Vec<T>", into = "Vec<T>", bound = "T: Copy + Default + Serialize + for<'a> Deserialize<'a>")]
-pub(crate) struct Aligned<T: Copy> {
+pub(crate) struct Aligned<T> {
     blocks: Vec<Block<T>>,
     len: usize,
 }
@@ -20,12 +21,19 @@ pub(crate) struct Aligned<T: Copy> {
 impl<T: Copy + Default> From<Vec<T>> for Aligned<T> {
     fn from(numbers: Vec<T>) -> Self {
         let () = Block::<T>::DENSE;
-        let blocks = numbers.chunks(8).map(|chunk| {
-            let mut block = Block([T::default(); 8]);
+        let blocks = numbers.chunks(16).map(|chunk| {
+            let mut block = Block([T::default(); 16]);
             block.0[..chunk.len()].copy_from_slice(chunk);
             block
         });
         Self { blocks: blocks.collect(), len: numbers.len() }
+    }
+}
+
+impl<T: Copy + Default> Aligned<T> {
+    /// `len` zeros.
+    pub(crate) fn zeros(len: usize) -> Self {
+        vec![T::default(); len].into()
     }
 }
 
@@ -35,18 +43,18 @@ impl<T: Copy> From<Aligned<T>> for Vec<T> {
     }
 }
 
-impl<T: Copy> Deref for Aligned<T> {
+impl<T> Deref for Aligned<T> {
     type Target = [T];
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: a block is eight numbers without padding between them (checked in `from`, the only place that makes one), and there are blocks
+        // SAFETY: a block is sixteen numbers without padding between them (checked in `from`, the only place that makes one), and there are blocks
         // for at least `len` numbers.
         unsafe { std::slice::from_raw_parts(self.blocks.as_ptr().cast(), self.len) }
     }
 }
 
-impl<T: Copy> DerefMut for Aligned<T> {
+impl<T> DerefMut for Aligned<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and the borrow is exclusive.
@@ -56,7 +64,7 @@ impl<T: Copy> DerefMut for Aligned<T> {
 
 impl<T> Block<T> {
     /// Checked when it is compiled: whatever `T` is, no padding.
-    const DENSE: () = assert!(size_of::<Self>() == 8 * size_of::<T>());
+    const DENSE: () = assert!(size_of::<Self>() == 16 * size_of::<T>());
 }
 
 #[cfg(test)]
@@ -65,10 +73,10 @@ mod tests {
 
     #[test]
     fn numbers_lie_on_their_boundary_and_come_back() {
-        for n in [0usize, 1, 7, 8, 9, 144] {
+        for n in [0usize, 1, 15, 16, 17, 144] {
             let numbers: Vec<f32> = (0..n).map(|i| i as f32).collect();
             let mut aligned = Aligned::from(numbers.clone());
-            assert_eq!((&aligned[..], aligned.as_ptr().align_offset(32)), (&numbers[..], 0));
+            assert_eq!((&aligned[..], aligned.as_ptr().align_offset(64)), (&numbers[..], 0));
             aligned.iter_mut().for_each(|x| *x += 1.0);
             assert_eq!(Vec::from(aligned.clone()), numbers.iter().map(|x| x + 1.0).collect::<Vec<_>>());
             let bytes = postcard::to_stdvec(&aligned).unwrap();

@@ -11,69 +11,56 @@ pub(crate) const BLOCK: usize = 8;
 /// Lags come in groups of this many: the most lanes that a vector has.
 pub(crate) const GROUP: usize = 16;
 
-/// How many samples go through the lags together: as many as leave their sums in registers.
-const TOGETHER: usize = 2;
+/// Lags that are carried before their exponentials are taken: each of the two loops keeps its constants in registers, and what the first one
+/// stores is still at hand for the second.
+const STRIP: usize = 64;
 
-/// What one sample adds to the squared distances, by lag, for the last `taps` samples: a ring of rows.
-pub(crate) struct Ring<'a, T> {
-    /// The rows, one after the other.
-    pub(crate) rows: &'a mut [T],
-    /// How many rows there are: the samples in a window.
-    pub(crate) taps: usize,
-    /// Places in a row.
-    pub(crate) stride: usize,
-    /// The row of the oldest sample, which the next one overwrites.
-    pub(crate) next: usize,
+/// What is known of the last samples, in planes, newest first: index 0 is the last sample.
+#[derive(Clone, Copy)]
+pub(crate) struct History<'a, T> {
+    /// The inputs `u_i`.
+    pub(crate) input: [&'a [T]; 2],
+    /// `gamma (u_i − u_{i−L})`, real and imaginary parts.
+    pub(crate) difference: [&'a [T]; 2],
+    /// `u_i + u_{i−L}`.
+    pub(crate) sum: [&'a [T]; 2],
+    /// The coefficients, zero where not yet known.
+    pub(crate) coefficient: [&'a [T]; 2],
 }
 
-impl<T> Ring<'_, T> {
-    /// The row that sample `s` of a pass overwrites.
-    #[inline(always)]
-    fn row(&self, s: usize) -> usize {
-        (self.next + s) % self.taps * self.stride
-    }
-
-    fn check(&self, lags: usize) {
-        assert!(
-            lags <= self.stride && lags.is_multiple_of(GROUP) && self.rows.len() >= self.taps * self.stride && self.taps > 0,
-            "a ring too small"
-        );
+impl<T> History<'_, T> {
+    fn shortest(&self) -> usize {
+        [self.input, self.difference, self.sum, self.coefficient].as_flattened().iter().map(|plane| plane.len()).min().unwrap_or(0)
     }
 }
 
 /// Rows of several consecutive samples of a stream against the windows at a range of lags, and their weighted sums.
 ///
-/// For sample `i` and lag `m`, `D_i[m] = Σ_l e_{i−l}[m]` over the taps, with `e_i[m] = min(|u_i − u_{i−m}|², far)`, is carried from
-/// `D_{i−1}[m]` by adding the term that enters the window and taking away the one that leaves it, which was kept: only the two additions
-/// round. The kernel value is `2^(bias[m] − gamma D_i[m])`. Cutting a term off where the kernel has long vanished changes nothing and keeps one
-/// wild sample from swamping the sum that it passes through.
+/// For sample `i` and lag `m`, the exponent of the kernel value is `bias[m] − gamma Σ_l |u_{i−l} − u_{i−l−m}|²` over the taps. It is carried from
+/// that of sample `i − 1` by the term that enters the window and the one that leaves it, the difference of two squares. With `v_i = u_i − u_{i−L}` and
+/// `w_i = u_i + u_{i−L}` it is a product for each of real and imaginary part, whatever the taps:
 ///
-/// The histories are newest first: index 0 is the last sample of the pass.
+/// `|u_i − u_{i−m}|² − |u_{i−L} − u_{i−L−m}|² = Re (v_i − v_{i−m})* (w_i − w_{i−m})`.
+///
+/// Where wild samples are about, the two terms are computed one by one and each is cut off where the kernel has long vanished: that changes
+/// nothing, and keeps one wild sample from swamping the sums that it passes through.
 pub(crate) struct LagPass<'a, T> {
-    /// Real parts of the inputs.
-    pub(crate) re: &'a [T],
-    /// Imaginary parts of the inputs.
-    pub(crate) im: &'a [T],
-    /// Real parts of the coefficients, zero where not yet known.
-    pub(crate) a_re: &'a [T],
-    /// Imaginary parts of the coefficients.
-    pub(crate) a_im: &'a [T],
-    /// The lag of the first distance.
+    /// The samples.
+    pub(crate) history: History<'a, T>,
+    /// The samples in a window.
+    pub(crate) taps: usize,
+    /// The lag of the first exponent.
     pub(crate) first: usize,
-    /// The distances by lag, whole groups; carried through the pass.
-    pub(crate) distance: &'a mut [T],
-    /// Added to the exponent of each lag.
-    pub(crate) bias: &'a [T],
+    /// The exponents by lag, whole groups; carried through the pass.
+    pub(crate) exponent: &'a mut [T],
     /// What a squared distance is multiplied by to become an exponent of 2.
     pub(crate) gamma: T,
-    /// Lags at the start for which neither `far` nor the floor of exponents can be reached, so that nothing is cut off there: whole groups.
-    pub(crate) calm: usize,
-    /// The terms that make up the distances.
-    pub(crate) ring: Ring<'a, T>,
+    /// Which samples have a wild one in their history, the oldest first; at least as many as there are sums.
+    pub(crate) wild: &'a [bool; BLOCK],
     /// Receives the weighted sum of each sample, the oldest sample first.
     pub(crate) sums: &'a mut [Complex<T>],
     /// Receives the kernel values of each sample at the first lags, at least [`BLOCK`] of them.
-    pub(crate) triangle: &'a mut [[T; GROUP]],
+    pub(crate) triangle: &'a mut [[T; GROUP]; BLOCK],
 }
 
 impl<T: Real> Op<T> for LagPass<'_, T> {
@@ -81,233 +68,220 @@ impl<T: Real> Op<T> for LagPass<'_, T> {
 
     #[inline(always)]
     fn run<V: Vector<T>>(mut self) {
-        let (count, lags) = (self.sums.len(), self.distance.len());
-        assert!(count <= BLOCK && self.triangle.len() >= count && self.bias.len() == lags);
-        self.ring.check(lags);
-        let reach = count + self.first + lags;
-        assert!([self.re, self.im, self.a_re, self.a_im].iter().all(|plane| plane.len() >= reach), "a history is too short");
+        let (count, lags) = (self.sums.len(), self.exponent.len());
+        assert!(count <= BLOCK && lags.is_multiple_of(GROUP), "whole groups of lags, at most a block of samples");
+        assert!(self.history.shortest() >= count + self.first + lags + self.taps, "a history is too short");
         if lags == 0 {
             self.sums.fill(Complex::new(T::zero(), T::zero()));
             return;
         }
         let constants = V::exp2_constants();
-        let mut done = 0;
-        while count - done >= TOGETHER {
-            // SAFETY: the lengths were checked above.
-            unsafe { self.some::<V, TOGETHER>(done, constants) };
-            done += TOGETHER;
-        }
-        while done < count {
-            // SAFETY: the lengths were checked above.
-            unsafe { self.some::<V, 1>(done, constants) };
-            done += 1;
+        for s in 0..count {
+            // SAFETY: the lengths were checked above, and there is at least one group.
+            self.sums[s] =
+                unsafe { if self.wild[s] { self.sample::<V, true>(s, &constants) } else { self.sample::<V, false>(s, &constants) } };
         }
     }
 }
 
 impl<T: Real> LagPass<'_, T> {
-    /// Samples `from..from + S`.
+    /// The weighted sum of sample `s`.
     ///
     /// # Safety
-    /// What `run` asserts, at least one group of lags, and `from + S <= sums.len()`.
+    /// What `run` asserts, at least one group of lags, and `s < sums.len()`.
     #[inline(always)]
-    unsafe fn some<V: Vector<T>, const S: usize>(&mut self, from: usize, constants: V::Exp2) {
-        let lags = self.distance.len();
-        let zero = V::splat(T::zero());
-        let mut few = Few {
-            planes: [self.re.as_ptr(), self.im.as_ptr(), self.a_re.as_ptr(), self.a_im.as_ptr()],
-            distance: self.distance.as_mut_ptr(),
-            bias: self.bias.as_ptr(),
-            start: [0; S],
-            newest: [(zero, zero); S],
-            rows: [self.ring.rows.as_mut_ptr(); S],
-            triangle: [self.triangle.as_mut_ptr().cast(); S],
-            far: V::splat(T::FAR / self.gamma),
-            floor: V::splat(T::FLOOR),
+    unsafe fn sample<V: Vector<T>, const WILD: bool>(&mut self, s: usize, constants: &V::Exp2) -> Complex<T> {
+        // Where the sample lies in the planes, and the one that leaves its window.
+        let newest = self.sums.len() - 1 - s;
+        let History { input, difference, sum, coefficient } = self.history;
+        let mut carry = Carry::<T, V> {
+            difference: Plane::new(difference, newest, self.first),
+            sum: Plane::new(sum, newest, self.first),
+            enters: Plane::new(input, newest, self.first),
+            leaves: Plane::new(input, newest + self.taps, self.first),
+            far: V::splat(far(self.gamma)),
             gamma: V::splat(self.gamma),
-            constants,
+            exponent: self.exponent.as_mut_ptr(),
         };
-        for s in 0..S {
-            let i = self.sums.len() - 1 - from - s;
-            few.start[s] = i + self.first;
-            few.newest[s] = (V::splat(self.re[i]), V::splat(self.im[i]));
-            // SAFETY: `row` is the start of one of the ring's rows, all of which lie within it.
-            few.rows[s] = unsafe { few.rows[s].add(self.ring.row(from + s)) };
-            few.triangle[s] = self.triangle[from + s].as_mut_ptr();
-        }
-        let mut sums = [(zero, zero); S];
-        let mut at = 0;
-        // While one vector of lags waits for its exponentials, the distances of the next one are computed. The first few lags are peeled off,
-        // as their kernel values are also handed out.
-        // SAFETY: `at + LANES <= lags`, and the planes are long enough for all lags.
-        unsafe {
-            let mut current = few.exponents::<true>(0);
-            while at < BLOCK && at + V::LANES < lags {
-                let next = few.exponents::<true>(at + V::LANES);
-                few.weigh::<true>(at, current, &mut sums);
-                current = next;
-                at += V::LANES;
+        let mut weigh = Weigh {
+            coefficient: [coefficient[0][newest + self.first..].as_ptr(), coefficient[1][newest + self.first..].as_ptr()],
+            exponent: self.exponent.as_ptr(),
+            floor: V::splat(T::FLOOR),
+            sum: (V::splat(T::zero()), V::splat(T::zero())),
+        };
+        let lags = self.exponent.len();
+        let (mut carried, mut weighed) = (0, 0);
+        while carried < lags {
+            let end = lags.min(carried + STRIP);
+            while carried < end {
+                // SAFETY: `carried + LANES <= lags`, and the planes are long enough for all lags.
+                unsafe { if WILD { carry.wild(carried) } else { carry.calm(carried) } };
+                carried += V::LANES;
             }
-            while at + V::LANES < self.calm.min(lags) {
-                let next = few.exponents::<false>(at + V::LANES);
-                few.weigh::<false>(at, current, &mut sums);
-                current = next;
-                at += V::LANES;
+            while weighed < BLOCK {
+                // SAFETY: as above. A multiple of LANES below 8 is at most 16 − LANES, so the kernel values end within the 16 places of
+                // their array, and the lags within their first group.
+                unsafe { weigh.lanes(weighed, constants).store(self.triangle[s].as_mut_ptr().add(weighed)) };
+                weighed += V::LANES;
             }
-            while at + V::LANES < lags {
-                let next = few.exponents::<true>(at + V::LANES);
-                few.weigh::<false>(at, current, &mut sums);
-                current = next;
-                at += V::LANES;
+            while weighed < end {
+                // SAFETY: as above.
+                unsafe { weigh.lanes(weighed, constants) };
+                weighed += V::LANES;
             }
-            few.weigh::<true>(at, current, &mut sums);
         }
-        for (total, sum) in self.sums[from..].iter_mut().zip(sums) {
-            *total = Complex::new(sum.0.sum(), sum.1.sum());
-        }
+        Complex::new(weigh.sum.0.sum(), weigh.sum.1.sum())
     }
 }
 
-/// A few samples of a [`LagPass`] on their way through the lags.
-struct Few<T, V: Vector<T>, const S: usize> {
-    /// Inputs and coefficients.
-    planes: [*const T; 4],
-    distance: *mut T,
-    bias: *const T,
-    /// Where the first lag of each sample lies in the planes.
-    start: [usize; S],
-    newest: [(V, V); S],
-    rows: [*mut T; S],
-    triangle: [*mut T; S],
+/// A complex plane as one sample sees it.
+struct Plane<T, V> {
+    /// Its value at the sample.
+    here: (V, V),
+    /// Its values by lag, real and imaginary parts.
+    then: [*const T; 2],
+}
+
+impl<T: Real, V: Vector<T>> Plane<T, V> {
+    /// Of the sample at `newest`, with the lags from `first` on.
+    #[inline(always)]
+    fn new([re, im]: [&[T]; 2], newest: usize, first: usize) -> Self {
+        let here = (V::splat(re[newest]), V::splat(im[newest]));
+        Self { here, then: [re[newest + first..].as_ptr(), im[newest + first..].as_ptr()] }
+    }
+
+    /// The sample less the values at the lags `at..`.
+    ///
+    /// # Safety
+    /// The planes must have `at + LANES` values from the first lag on.
+    #[inline(always)]
+    unsafe fn apart(&self, at: usize) -> (V, V) {
+        // SAFETY: the caller vouches for the lengths. This way round the loads are operands of the subtractions, and no instructions of their own.
+        unsafe { (self.here.0.sub(V::load(self.then[0].add(at))), self.here.1.sub(V::load(self.then[1].add(at)))) }
+    }
+}
+
+/// The exponents on their way from one sample to the next.
+struct Carry<T, V> {
+    difference: Plane<T, V>,
+    sum: Plane<T, V>,
+    enters: Plane<T, V>,
+    leaves: Plane<T, V>,
     far: V,
-    floor: V,
     gamma: V,
-    constants: V::Exp2,
+    exponent: *mut T,
 }
 
-impl<T: Copy, V: Vector<T>, const S: usize> Few<T, V, S> {
-    /// Carries the distances at `at..` through the samples and returns the exponents of their kernel values, with what is too far cut off where `CUT`.
+impl<T: Real, V: Vector<T>> Carry<T, V> {
+    /// Lags `at..at + LANES`.
     ///
     /// # Safety
-    /// `at + LANES` must be at most the length of `distance`, `bias` and the ring's rows, and each sample's `start + at + LANES` at most that of
-    /// the planes.
+    /// There must be so many exponents, and values in all planes.
     #[inline(always)]
-    unsafe fn exponents<const CUT: bool>(&self, at: usize) -> [V; S] {
-        // SAFETY: the caller vouches for all lengths.
+    unsafe fn calm(&mut self, at: usize) {
+        // SAFETY: the caller vouches for the lengths.
         unsafe {
-            let mut d = V::load(self.distance.add(at));
-            let bias = V::load(self.bias.add(at));
-            let mut exponents = [bias; S];
-            #[allow(clippy::needless_range_loop)] // four arrays side by side
-            for s in 0..S {
-                let i = self.start[s] + at;
-                // This way round the loads are operands of the subtractions, and no instructions of their own.
-                let x = self.newest[s].0.sub(V::load(self.planes[0].add(i)));
-                let y = self.newest[s].1.sub(V::load(self.planes[1].add(i)));
-                let mut enters = x.fma(x, y.mul(y));
-                if CUT {
-                    enters = enters.min(self.far);
-                }
-                d = d.add(enters.sub(V::load(self.rows[s].add(at))));
-                enters.store(self.rows[s].add(at));
-                exponents[s] = d.fnma(self.gamma, bias);
-                if CUT {
-                    exponents[s] = exponents[s].max(self.floor);
-                }
-            }
-            d.store(self.distance.add(at));
-            exponents
+            let (v, w) = (self.difference.apart(at), self.sum.apart(at));
+            let exponent = self.exponent.add(at);
+            v.1.fnma(w.1, v.0.fnma(w.0, V::load(exponent))).store(exponent);
         }
     }
 
-    /// Adds the coefficients at `at..`, weighted with the kernel values that belong to `exponents`; hands those of the first lags out where `FIRST`.
+    /// As [`calm`](Self::calm), with terms cut off where the kernel has long vanished.
     ///
     /// # Safety
-    /// As for [`exponents`](Self::exponents).
+    /// As for [`calm`](Self::calm).
     #[inline(always)]
-    unsafe fn weigh<const FIRST: bool>(&self, at: usize, exponents: [V; S], sums: &mut [(V, V); S]) {
-        for s in 0..S {
-            let k = exponents[s].exp2(&self.constants);
-            let i = self.start[s] + at;
-            // SAFETY: the caller vouches for the planes. A multiple of LANES below 8 is at most 16 − LANES, so the kernel values end
-            // within the 16 places of their array.
-            unsafe {
-                sums[s].0 = k.fma(V::load(self.planes[2].add(i)), sums[s].0);
-                sums[s].1 = k.fma(V::load(self.planes[3].add(i)), sums[s].1);
-                if FIRST && at < BLOCK {
-                    k.store(self.triangle[s].add(at));
-                }
-            }
+    unsafe fn wild(&mut self, at: usize) {
+        // SAFETY: the caller vouches for the lengths.
+        unsafe {
+            let change = term(self.enters.apart(at), self.far).sub(term(self.leaves.apart(at), self.far));
+            let exponent = self.exponent.add(at);
+            change.fnma(self.gamma, V::load(exponent)).store(exponent);
         }
     }
 }
 
-/// The distances of [`LagPass`] from the terms that make them up: exact but for the rounding of one sum.
-pub(crate) struct LagRefresh<'a, T> {
-    /// The distances of all lags.
-    pub(crate) distance: &'a mut [T],
-    /// The terms.
-    pub(crate) ring: Ring<'a, T>,
-    /// The lags to refresh, counted from the first; whole groups.
-    pub(crate) lags: std::ops::Range<usize>,
+/// A weighted sum on its way through the lags.
+struct Weigh<T, V> {
+    coefficient: [*const T; 2],
+    exponent: *const T,
+    floor: V,
+    sum: (V, V),
 }
 
-impl<T: Real> Op<T> for LagRefresh<'_, T> {
-    type Output = ();
-
+impl<T: Real, V: Vector<T>> Weigh<T, V> {
+    /// Adds the coefficients at the lags `at..at + LANES`, weighted with their kernel values, which it returns.
+    ///
+    /// # Safety
+    /// There must be so many exponents and coefficients.
     #[inline(always)]
-    fn run<V: Vector<T>>(self) {
-        self.ring.check(self.lags.end);
-        assert!(self.lags.end <= self.distance.len() && self.lags.start.is_multiple_of(GROUP));
-        for at in self.lags.step_by(V::LANES) {
-            let mut sum = V::splat(T::zero());
-            for row in 0..self.ring.taps {
-                // SAFETY: `at + LANES` is at most the length of a row, and the ring holds all rows.
-                sum = sum.add(unsafe { V::load(self.ring.rows.as_ptr().add(row * self.ring.stride + at)) });
-            }
-            // SAFETY: `at + LANES <= distance.len()`.
-            unsafe { sum.store(self.distance.as_mut_ptr().add(at)) };
+    unsafe fn lanes(&mut self, at: usize, constants: &V::Exp2) -> V {
+        // SAFETY: the caller vouches for the lengths.
+        unsafe {
+            let k = V::load(self.exponent.add(at)).max(self.floor).exp2(constants);
+            self.sum.0 = k.fma(V::load(self.coefficient[0].add(at)), self.sum.0);
+            self.sum.1 = k.fma(V::load(self.coefficient[1].add(at)), self.sum.1);
+            k
         }
     }
 }
 
-/// Fills the terms and distances of some lags from the history alone.
+/// The squared distance from which on it is the same to the kernel how far away a centre is.
+fn far<T: Real>(gamma: T) -> T {
+    // Finite, so that the difference of two is a number.
+    (T::FAR / gamma).min(T::max_value())
+}
+
+/// `x² + y²`, at most `far`.
+#[inline(always)]
+fn term<T, V: Vector<T>>((x, y): (V, V), far: V) -> V {
+    x.fma(x, y.mul(y)).min(far)
+}
+
+/// The exponents of [`LagPass`] from the samples alone.
 pub(crate) struct LagFill<'a, T> {
-    /// Real parts of the inputs; index 0 is the newest sample.
-    pub(crate) re: &'a [T],
-    /// Imaginary parts of the inputs.
-    pub(crate) im: &'a [T],
-    /// The lag of the first distance.
+    /// Real and imaginary parts of the inputs; index 0 is the newest sample.
+    pub(crate) input: [&'a [T]; 2],
+    /// The samples in a window.
+    pub(crate) taps: usize,
+    /// The lag of the first exponent.
     pub(crate) first: usize,
     /// What a squared distance is multiplied by to become an exponent of 2.
     pub(crate) gamma: T,
-    /// As in [`LagRefresh`].
-    pub(crate) refresh: LagRefresh<'a, T>,
+    /// The exponent at distance zero, by lag.
+    pub(crate) bias: &'a [T],
+    /// Receives the exponents.
+    pub(crate) exponent: &'a mut [T],
+    /// The lags to fill, counted from the first; whole groups.
+    pub(crate) lags: std::ops::Range<usize>,
 }
 
 impl<T: Real> Op<T> for LagFill<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Vector<T>>(mut self) {
-        let LagRefresh { ring, lags, .. } = &mut self.refresh;
-        ring.check(lags.end);
-        let reach = ring.taps + self.first + lags.end;
-        assert!(self.re.len() >= reach && self.im.len() >= reach && lags.start % GROUP == 0, "a history is too short");
-        let far = V::splat(T::FAR / self.gamma);
-        for l in 0..ring.taps {
-            // The newest sample's row is the one before the oldest's.
-            let row = ring.row(ring.taps - 1 - l);
-            let (re, im) = (V::splat(self.re[l]), V::splat(self.im[l]));
-            for at in lags.clone().step_by(V::LANES) {
-                // SAFETY: the read begins at `l + first + at`, ends within the length checked above; the store ends within the row.
-                unsafe {
-                    let (x, y) = (V::load(self.re.as_ptr().add(l + self.first + at)), V::load(self.im.as_ptr().add(l + self.first + at)));
-                    let (x, y) = (x.sub(re), y.sub(im));
-                    x.fma(x, y.mul(y)).min(far).store(ring.rows.as_mut_ptr().add(row + at));
-                }
+    fn run<V: Vector<T>>(self) {
+        let (end, [re, im]) = (self.lags.end, self.input);
+        assert!(self.lags.start.is_multiple_of(GROUP) && end.is_multiple_of(GROUP), "whole groups of lags");
+        assert!(end <= self.bias.len() && end <= self.exponent.len(), "one bias for each exponent");
+        let reach = self.taps + self.first + end;
+        assert!(re.len() >= reach && im.len() >= reach, "a history is too short");
+        let (far, gamma) = (V::splat(far(self.gamma)), V::splat(self.gamma));
+        let mut at = self.lags.start;
+        while at < end {
+            let mut distance = V::splat(T::zero());
+            for l in 0..self.taps {
+                // SAFETY: `l < taps` and `at + LANES <= end`; that there are `taps + first + end` values was checked above.
+                distance = distance.add(unsafe {
+                    let (re, im) = (re.as_ptr().add(l), im.as_ptr().add(l));
+                    let then = self.first + at;
+                    term((V::splat(*re).sub(V::load(re.add(then))), V::splat(*im).sub(V::load(im.add(then)))), far)
+                });
             }
+            // SAFETY: `at + LANES <= end`, which both have.
+            unsafe { distance.fnma(gamma, V::load(self.bias.as_ptr().add(at))).store(self.exponent.as_mut_ptr().add(at)) };
+            at += V::LANES;
         }
-        self.refresh.run::<V>();
     }
 }

@@ -31,7 +31,7 @@ use crate::{Error, Result};
 
 pub(crate) use aligned::Aligned;
 pub(crate) use halves::Halves;
-pub(crate) use lags::{BLOCK, GROUP, LagFill, LagPass, LagRefresh, Ring};
+pub(crate) use lags::{BLOCK, GROUP, History, LagFill, LagPass};
 pub(crate) use linear::NlmsRun;
 #[cfg(test)]
 pub(crate) use plain::Plain as PlainHalves;

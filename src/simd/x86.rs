@@ -14,6 +14,7 @@ macro_rules! vector {
         $(#[$doc:meta])* $name:ident: $lanes:literal of $scalar:ident in $register:ty,
         $load:ident $store:ident $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $fnma:ident $min:ident $max:ident,
         less |$a:ident, $b:ident, $then:ident, $otherwise:ident| $less:expr,
+        split |$x:ident, $magic:ident| $split:expr,
         exponent |$p:ident, $whole:ident| $exponent:expr,
         sum |$v:ident| $sum:expr,
         $round:ident $coefficients:ident $halves:ty
@@ -96,10 +97,10 @@ macro_rules! vector {
             }
             #[inline(always)]
             fn exp2(self, constants: &Self::Exp2) -> Self {
-                let whole = self.add(constants.round);
-                let part = self.sub(whole.sub(constants.round));
-                let p = constants.polynomial(part);
-                let ($p, $whole) = (p.0, whole.0);
+                let ($x, $magic) = (self.0, constants.round.0);
+                // SAFETY: see `splat`.
+                let ($whole, part) = unsafe { $split };
+                let $p = constants.polynomial(Self(part)).0;
                 // SAFETY: see `splat`. The integer in the low bits of `whole` is added to the exponent of `p`.
                 Self(unsafe { $exponent })
             }
@@ -112,7 +113,9 @@ vector! {
     F32x8: 8 of f32 in __m256,
     _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_fmadd_ps _mm256_fnmadd_ps _mm256_min_ps _mm256_max_ps,
     less |a, b, then, otherwise| _mm256_blendv_ps(otherwise, then, _mm256_cmp_ps::<_CMP_LT_OQ>(a, b)),
-    exponent |p, whole| _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32::<23>(_mm256_castps_si256(whole)))),
+    // Rounding instead of a magic number: two constants fewer, and a shorter way to the polynomial.
+    split |x, _magic| (_mm256_cvtps_epi32(x), _mm256_sub_ps(x, _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x))),
+    exponent |p, whole| _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32::<23>(whole))),
     sum |v| {
         let four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
         let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
@@ -126,6 +129,10 @@ vector! {
     F64x4: 4 of f64 in __m256d,
     _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_fmadd_pd _mm256_fnmadd_pd _mm256_min_pd _mm256_max_pd,
     less |a, b, then, otherwise| _mm256_blendv_pd(otherwise, then, _mm256_cmp_pd::<_CMP_LT_OQ>(a, b)),
+    split |x, magic| {
+        let whole = _mm256_add_pd(x, magic);
+        (whole, _mm256_sub_pd(x, _mm256_sub_pd(whole, magic)))
+    },
     exponent |p, whole| _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(p), _mm256_slli_epi64::<52>(_mm256_castpd_si256(whole)))),
     sum |v| {
         let two = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd::<1>(v));
@@ -139,7 +146,9 @@ vector! {
     F32x16: 16 of f32 in __m512,
     _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_fmadd_ps _mm512_fnmadd_ps _mm512_min_ps _mm512_max_ps,
     less |a, b, then, otherwise| _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), otherwise, then),
-    exponent |p, whole| _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32::<23>(_mm512_castps_si512(whole)))),
+    // Rounding instead of a magic number: two constants fewer, and a shorter way to the polynomial.
+    split |x, _magic| (_mm512_cvtps_epi32(x), _mm512_sub_ps(x, _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x))),
+    exponent |p, whole| _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32::<23>(whole))),
     sum |v| _mm512_reduce_add_ps(v),
     ROUND_F32 EXP2_F32 HalvesF32
 }
@@ -149,6 +158,10 @@ vector! {
     F64x8: 8 of f64 in __m512d,
     _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_fmadd_pd _mm512_fnmadd_pd _mm512_min_pd _mm512_max_pd,
     less |a, b, then, otherwise| _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b), otherwise, then),
+    split |x, magic| {
+        let whole = _mm512_add_pd(x, magic);
+        (whole, _mm512_sub_pd(x, _mm512_sub_pd(whole, magic)))
+    },
     exponent |p, whole| _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(p), _mm512_slli_epi64::<52>(_mm512_castpd_si512(whole)))),
     sum |v| _mm512_reduce_add_pd(v),
     ROUND_F64 EXP2_F64 Plain<f64>

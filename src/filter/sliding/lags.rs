@@ -1,13 +1,30 @@
-//! The windows of a stream at a range of lags: distances, coefficients, rows.
+//! The windows of a stream at a range of lags: exponents, coefficients, rows.
 
 use num_complex::Complex;
-use serde::{Deserialize, Serialize};
 
-use crate::simd::{BLOCK, GROUP, LagFill, LagPass, LagRefresh, Level, Ring};
-use crate::{Error, Real, Result};
+use crate::Real;
+use crate::simd::{Aligned, BLOCK, GROUP, History, LagFill, LagPass, Level};
 
 /// The kernel values of a block's samples at the lags 1 to [`BLOCK`].
 pub(super) type Triangle<T> = [[T; GROUP]; BLOCK];
+
+/// The largest term, in units of the exponent, that may be carried as a part of a product: its rounding is relative to the power of the samples, not
+/// to their distance, and this keeps the one near the other.
+pub(super) const CALM: f64 = 16.0;
+
+// The planes, written backwards, so that increasing lag is increasing address. See `History`.
+const RE: usize = 0;
+const IM: usize = 1;
+const A_RE: usize = 2;
+const A_IM: usize = 3;
+const V_RE: usize = 4;
+const V_IM: usize = 5;
+const W_RE: usize = 6;
+const W_IM: usize = 7;
+const PLANES: usize = 8;
+
+/// A page of `f32`.
+const PAGE: usize = 1024;
 
 /// The windows that lie `first` to `last` samples back, with their coefficients.
 ///
@@ -17,77 +34,80 @@ pub(super) type Triangle<T> = [[T; GROUP]; BLOCK];
 pub(super) struct Lags<T> {
     level: Level,
     taps: usize,
+    /// How many samples are kept at least.
+    reach: usize,
     first: usize,
     last: usize,
     /// `log₂e / 2σ²`.
     gamma: T,
-    // Planes of inputs and coefficients, written backwards, so that increasing lag is increasing address; `start` is the newest sample.
-    re: Vec<T>,
-    im: Vec<T>,
-    a_re: Vec<T>,
-    a_im: Vec<T>,
+    /// The planes, one after the other, so that together they fill the cache evenly.
+    planes: Aligned<T>,
+    /// From one plane to the next.
+    stride: usize,
+    /// Where the newest sample lies.
     start: usize,
-    /// What each of the last samples added to the distances, by lag.
-    terms: Vec<T>,
-    next: usize,
-    distance: Vec<T>,
+    /// The exponents of the kernel values, with the decay in them, by lag; whole groups.
+    exponent: Aligned<T>,
     /// The logarithm of the decay at each lag; far below the floor beyond the last one.
     bias: Vec<T>,
-    /// Inputs up to this power cannot bring any distance or exponent up to last to where it is cut off.
-    quiet: T,
-    /// Samples until the last louder input has left the history.
-    loud: usize,
-    /// Lags in use. A young filter has seen few windows, and needs no more lags than that.
-    active: usize,
-    /// The group of lags whose turn it is to be refreshed.
-    turn: usize,
-}
-
-/// What of [`Lags`] must be kept to go on bit for bit; the rest follows from it.
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "")]
-pub(super) struct Kept<T: Real> {
-    inputs: Vec<Complex<T>>,
-    coefficients: Vec<Complex<T>>,
-    distance: Vec<T>,
-    next: u64,
-    active: u64,
-    turn: u64,
+    /// The power from which on an input is wild.
+    loud: T,
+    /// Samples until the last wild input has left the history.
+    wild: usize,
+    /// The last lag in use, or beyond. A young filter has seen few windows, and needs no more lags than that.
+    reached: usize,
+    /// Blocks since the last `fill` or `clear`.
+    blocks: u64,
 }
 
 impl<T: Real> Lags<T> {
     /// Lags `first..=last` of windows of `taps` samples under the kernel `exp(−gamma d²)`, with the history of all lags up to `budget`.
     pub(super) fn new(taps: usize, first: usize, last: usize, budget: usize, gamma: T) -> Self {
         let lags = (last + 1 - first).next_multiple_of(GROUP);
-        // The oldest sample of the window at the last lag, and a block on top.
+        // The oldest sample of the window at the last lag, the one that left it, and a block on top.
         let reach = taps + 1 + budget.next_multiple_of(GROUP) + GROUP + BLOCK;
-        // As much again as must be kept: the copy at the wrap then costs less than one number a sample and plane.
-        let plane = vec![T::zero(); 2 * reach];
+        let gamma = gamma * T::LOG2_E();
+        // As much again as must be kept: the copy at the wrap then costs one number a sample and plane. Planes that begin a multiple of a page apart
+        // would compete for the same few places of the cache.
+        let stride = (2 * reach).next_multiple_of(PAGE) + PAGE / PLANES;
         Self {
             level: Level::current(),
             taps,
             first,
             last,
-            gamma: gamma * T::LOG2_E(),
-            re: plane.clone(),
-            im: plane.clone(),
-            a_re: plane.clone(),
-            a_im: plane,
+            gamma,
+            reach,
+            planes: Aligned::zeros(PLANES * stride),
+            stride,
             start: reach,
-            terms: vec![T::zero(); taps * lags],
-            next: 0,
-            distance: vec![T::zero(); lags],
+            exponent: Aligned::zeros(lags),
             bias: vec![T::zero(); lags],
-            quiet: T::zero(),
-            loud: 0,
-            active: 0,
-            turn: 0,
+            // No term exceeds four times the greatest power.
+            loud: T::of(CALM / (4.0 * gamma.wide())).min(T::max_value()),
+            wild: 0,
+            reached: 0,
+            blocks: 0,
         }
     }
 
-    fn ring(&mut self) -> (Ring<'_, T>, &mut [T]) {
-        let stride = self.bias.len();
-        (Ring { rows: &mut self.terms, taps: self.taps, stride, next: self.next }, &mut self.distance)
+    /// How many samples are kept at least.
+    pub(super) fn reach(&self) -> usize {
+        self.reach
+    }
+
+    /// A plane from its newest sample on.
+    fn plane(&self, plane: usize) -> &[T] {
+        &self.planes[plane * self.stride + self.start..][..2 * self.reach - self.start]
+    }
+
+    /// How many lags there are.
+    pub(super) fn len(&self) -> usize {
+        self.last + 1 - self.first
+    }
+
+    /// How many of the exponents are in use: whole groups.
+    fn active(&self) -> usize {
+        (self.reached + 1).saturating_sub(self.first).next_multiple_of(GROUP).min(self.bias.len())
     }
 
     /// The decay by lag: `decay^(m + offset)` at lag `m`.
@@ -103,191 +123,180 @@ impl<T: Real> Lags<T> {
                 T::of((age as f64 * log).max(-1e6))
             };
         }
-        // No term exceeds four times the greatest power. A margin stays for the rounding of the sums.
-        let lowest = T::FLOOR.wide() - (self.last as f64 * log).max(-1e6);
-        let most = T::FAR.wide().min(-lowest / self.taps as f64);
-        self.quiet = T::of(0.9 * most / (4.0 * self.gamma.wide()));
-        self.loud = (0..self.re.len() / 2).find(|&age| self.is_loud(self.start + age)).map_or(0, |age| self.re.len() / 2 - age);
-    }
-
-    fn is_loud(&self, at: usize) -> bool {
-        let power = self.re[at] * self.re[at] + self.im[at] * self.im[at];
-        power.is_nan() || power > self.quiet
+        self.fill_lags(0..self.active());
     }
 
     /// Forgets all samples.
     pub(super) fn clear(&mut self) {
-        for plane in [&mut self.re, &mut self.im, &mut self.a_re, &mut self.a_im, &mut self.terms, &mut self.distance] {
-            plane.fill(T::zero());
-        }
-        self.start = self.re.len() / 2;
-        (self.next, self.active, self.turn, self.loud) = (0, 0, 0, 0);
+        self.planes.fill(T::zero());
+        self.start = self.reach();
+        (self.wild, self.reached, self.blocks) = (0, 0, 0);
     }
 
-    /// Takes in `inputs`, the oldest first, with coefficients zero, and no more.
-    fn push(&mut self, inputs: &[Complex<T>]) {
-        if self.start < inputs.len() {
-            let keep = self.re.len() / 2;
-            let end = self.re.len() - keep;
-            for plane in [&mut self.re, &mut self.im, &mut self.a_re, &mut self.a_im] {
-                plane.copy_within(self.start..self.start + keep, end);
+    /// Makes room for `count` samples.
+    fn make_room(&mut self, count: usize) {
+        if self.start < count {
+            for plane in self.planes.chunks_exact_mut(self.stride) {
+                plane.copy_within(self.start..self.start + self.reach, self.reach);
             }
-            self.start = end;
-        }
-        for &u in inputs {
-            self.start -= 1;
-            self.re[self.start] = u.re;
-            self.im[self.start] = u.im;
-            self.a_re[self.start] = T::zero();
-            self.a_im[self.start] = T::zero();
-            self.loud = if self.is_loud(self.start) { self.re.len() / 2 } else { self.loud.saturating_sub(1) };
+            self.start = self.reach;
         }
     }
 
-    /// Takes in one sample without a row; distances are stale until [`fill`](Self::fill).
-    pub(super) fn note(&mut self, input: Complex<T>, coefficient: Complex<T>) {
-        self.push(&[input]);
-        self.learn(0, coefficient);
+    /// Takes in one input, for which there is room, with coefficient zero, and no more. Returns whether a wild one is near.
+    fn push(&mut self, input: Complex<T>) -> bool {
+        self.start -= 1;
+        let at = self.start;
+        let then = Complex::new(self.plane(RE)[self.taps], self.plane(IM)[self.taps]);
+        let (v, w) = ((input - then) * self.gamma, input + then);
+        let values = [input.re, input.im, T::zero(), T::zero(), v.re, v.im, w.re, w.im];
+        for (plane, value) in values.into_iter().enumerate() {
+            self.planes[plane * self.stride + at] = value;
+        }
+        self.wild = if input.norm_sqr() > self.loud { self.reach() } else { self.wild.saturating_sub(1) };
+        self.wild > 0
+    }
+
+    /// Takes in one sample without a row; exponents are stale until [`fill`](Self::fill).
+    pub(super) fn note(&mut self, input: Complex<T>) {
+        self.make_room(1);
+        self.push(input);
     }
 
     /// Gives the sample `age` samples back its coefficient.
     pub(super) fn learn(&mut self, age: usize, coefficient: Complex<T>) {
-        self.a_re[self.start + age] = coefficient.re;
-        self.a_im[self.start + age] = coefficient.im;
+        let at = self.start + age;
+        self.planes[A_RE * self.stride + at] = coefficient.re;
+        self.planes[A_IM * self.stride + at] = coefficient.im;
     }
 
-    /// Takes back the last `count` samples; distances are stale until [`fill`](Self::fill).
+    /// Takes back the last `count` samples; exponents are stale until [`fill`](Self::fill).
     pub(super) fn undo(&mut self, count: usize) {
         self.start += count;
     }
 
-    /// The window that ends `age` samples back, newest first, and its coefficient.
-    pub(super) fn window(&self, age: usize, window: &mut [Complex<T>]) -> Complex<T> {
-        let at = self.start + age;
-        for (l, x) in window.iter_mut().enumerate() {
-            *x = Complex::new(self.re[at + l], self.im[at + l]);
+    /// The window that ends `age` samples back, newest first.
+    pub(super) fn window(&self, age: usize, window: &mut [Complex<T>]) {
+        for ((x, &re), &im) in window.iter_mut().zip(&self.plane(RE)[age..]).zip(&self.plane(IM)[age..]) {
+            *x = Complex::new(re, im);
         }
-        self.coefficient(age)
     }
 
-    /// The coefficient of the window that ends `age` samples back.
-    pub(super) fn coefficient(&self, age: usize) -> Complex<T> {
-        let at = self.start + age;
-        Complex::new(self.a_re[at], self.a_im[at])
+    /// Input and coefficient `age` samples back.
+    pub(super) fn sample(&self, age: usize) -> (Complex<T>, Complex<T>) {
+        let at = |plane: usize| self.plane(plane)[age];
+        (Complex::new(at(RE), at(IM)), Complex::new(at(A_RE), at(A_IM)))
     }
 
-    /// Takes over the samples of `other`; distances are stale until [`fill`](Self::fill).
-    pub(super) fn copy_history(&mut self, other: &Self) {
-        self.re.copy_from_slice(&other.re);
-        self.im.copy_from_slice(&other.im);
-        self.a_re.copy_from_slice(&other.a_re);
-        self.a_im.copy_from_slice(&other.a_im);
-        self.start = other.start;
-        // Loud until proved otherwise.
-        self.loud = self.re.len() / 2;
+    /// Takes over samples, the newest first, as many as are kept here; exponents are stale until [`fill`](Self::fill) or [`resume`](Self::resume).
+    pub(super) fn take_over<I>(&mut self, samples: I)
+    where
+        I: Iterator<Item = (Complex<T>, Complex<T>)> + DoubleEndedIterator + ExactSizeIterator,
+    {
+        self.clear();
+        let keep = self.reach();
+        for (input, coefficient) in samples.take(keep).rev() {
+            self.note(input);
+            self.learn(0, coefficient);
+        }
     }
 
-    /// Computes the terms and distances of all lags from the samples.
+    /// Computes the exponents of all lags from the samples.
     pub(super) fn fill(&mut self) {
-        (self.next, self.turn) = (0, 0);
-        self.active = self.bias.len();
-        self.fill_lags(0..self.active);
+        let reach = self.reach();
+        (self.blocks, self.reached) = (0, reach);
+        self.wild = (0..reach).find(|&age| self.sample(age).0.norm_sqr() > self.loud).map_or(0, |age| reach - age);
+        self.fill_lags(0..self.active());
     }
 
     fn fill_lags(&mut self, lags: std::ops::Range<usize>) {
-        let (level, first, gamma, start, stride) = (self.level, self.first, self.gamma, self.start, self.bias.len());
-        let ring = Ring { rows: &mut self.terms, taps: self.taps, stride, next: self.next };
-        let refresh = LagRefresh { distance: &mut self.distance, ring, lags };
-        T::dispatch(level, LagFill { re: &self.re[start..], im: &self.im[start..], first, gamma, refresh });
+        let plane = |i: usize| &self.planes[i * self.stride + self.start..][..2 * self.reach - self.start];
+        let fill = LagFill {
+            input: [plane(RE), plane(IM)],
+            taps: self.taps,
+            first: self.first,
+            gamma: self.gamma,
+            bias: &self.bias,
+            exponent: &mut self.exponent,
+            lags,
+        };
+        T::dispatch(self.level, fill);
     }
 
     /// To be called before the first sample of every block, with the number of windows that exist.
     pub(super) fn begin_block(&mut self, windows: usize) {
-        let wanted = (windows + BLOCK + 1).saturating_sub(self.first).min(self.bias.len()).next_multiple_of(GROUP);
-        if wanted > self.active {
-            let new = self.active..wanted;
-            self.active = wanted;
-            self.fill_lags(new);
+        let before = self.active();
+        self.reached = self.reached.max(windows + BLOCK);
+        let active = self.active();
+        if active > before {
+            self.fill_lags(before..active);
         }
-        if self.active > 0 {
-            // One group is computed anew at every block, so each lag's turn comes after at most M / 2 samples, give or take a block.
-            let lags = self.turn * GROUP..(self.turn + 1) * GROUP;
-            self.turn = if lags.end >= self.active { 0 } else { self.turn + 1 };
-            let level = self.level;
-            let (ring, distance) = self.ring();
-            T::dispatch(level, LagRefresh { distance, ring, lags });
+        // One group of lags in turn is computed anew, so seldom that the cost for a sample does not grow with the taps.
+        let every = refresh_blocks(self.taps) as u64;
+        if self.blocks.is_multiple_of(every) {
+            let groups = (self.bias.len() / GROUP) as u64;
+            let group = (self.blocks / every % groups) as usize * GROUP;
+            if group < active {
+                self.fill_lags(group..group + GROUP);
+            }
         }
+        self.blocks = self.blocks.wrapping_add(1);
     }
 
     /// Takes in at most [`BLOCK`] samples of one block and gives for each the weighted sum over the windows whose coefficients are known, and
     /// its kernel values at the first lags.
     pub(super) fn rows(&mut self, inputs: &[Complex<T>], sums: &mut [Complex<T>], triangle: &mut Triangle<T>) {
-        self.push(inputs);
-        let (start, active, stride) = (self.start, self.active, self.bias.len());
+        self.make_room(inputs.len());
+        let mut wild = [false; BLOCK];
+        for (&input, wild) in inputs.iter().zip(&mut wild) {
+            *wild = self.push(input);
+        }
+        let active = self.active();
+        let plane = |i: usize| &self.planes[i * self.stride + self.start..][..2 * self.reach - self.start];
         let pass = LagPass {
-            re: &self.re[start..],
-            im: &self.im[start..],
-            a_re: &self.a_re[start..],
-            a_im: &self.a_im[start..],
+            history: History {
+                input: [plane(RE), plane(IM)],
+                difference: [plane(V_RE), plane(V_IM)],
+                sum: [plane(W_RE), plane(W_IM)],
+                coefficient: [plane(A_RE), plane(A_IM)],
+            },
+            taps: self.taps,
             first: self.first,
-            distance: &mut self.distance[..active],
-            bias: &self.bias[..active],
+            exponent: &mut self.exponent[..active],
             gamma: self.gamma,
-            // The last group may hold lags beyond the last one, which are far below the floor.
-            calm: if self.loud == 0 { (self.last + 1 - self.first) / GROUP * GROUP } else { 0 },
-            ring: Ring { rows: &mut self.terms, taps: self.taps, stride, next: self.next },
+            wild: &wild,
             sums,
             triangle,
         };
         T::dispatch(self.level, pass);
-        self.next = (self.next + inputs.len()) % self.taps;
     }
 
-    /// The largest difference between a carried distance and the same computed from the samples, in units of the kernel's exponent.
+    /// The exponents by lag, the last lag in use and the number of blocks: with the samples, what must be kept to go on bit for bit.
+    pub(super) fn carried(&self) -> (&[T], usize, u64) {
+        (&self.exponent[..self.len()], self.reached, self.blocks)
+    }
+
+    /// Goes on from what [`carried`](Self::carried) gave, after [`take_over`](Self::take_over).
+    pub(super) fn resume(&mut self, exponents: &[T], reached: usize, blocks: u64) {
+        let lags = self.len();
+        self.exponent[..lags].copy_from_slice(exponents);
+        self.exponent[lags..].copy_from_slice(&self.bias[lags..]);
+        (self.reached, self.blocks) = (reached, blocks);
+    }
+
+    /// The largest difference between a carried exponent and the same computed from the samples.
     #[cfg(test)]
     pub(super) fn drift(&self) -> f64 {
         let mut exact = self.clone();
-        exact.fill_lags(0..exact.active);
-        let worst = self.distance[..self.active].iter().zip(&exact.distance).map(|(a, b)| (a.wide() - b.wide()).abs()).fold(0.0, f64::max);
-        worst * self.gamma.wide()
+        exact.fill_lags(0..exact.active());
+        let used = self.active().min(self.len());
+        self.exponent[..used].iter().zip(exact.exponent.iter()).map(|(a, b)| (a.wide() - b.wide()).abs()).fold(0.0, f64::max)
     }
+}
 
-    pub(super) fn keep(&self) -> Kept<T> {
-        let all = self.start..self.start + self.re.len() / 2;
-        let join = |re: &[T], im: &[T]| re[all.clone()].iter().zip(&im[all.clone()]).map(|(&re, &im)| Complex::new(re, im)).collect();
-        Kept {
-            inputs: join(&self.re, &self.im),
-            coefficients: join(&self.a_re, &self.a_im),
-            distance: self.distance.clone(),
-            next: self.next as u64,
-            active: self.active as u64,
-            turn: self.turn as u64,
-        }
-    }
-
-    /// Whether `kept` can be [`resume`](Self::resume)d here.
-    pub(super) fn check(&self, kept: &Kept<T>) -> Result<()> {
-        let reach = self.re.len() / 2;
-        let fits = kept.inputs.len() == reach && kept.coefficients.len() == reach && kept.distance.len() == self.distance.len();
-        let active = usize::try_from(kept.active).is_ok_and(|n| n <= self.distance.len() && n % GROUP == 0);
-        if fits && active && kept.next < self.taps as u64 && kept.turn * (GROUP as u64) < kept.active.max(1) {
-            Ok(())
-        } else {
-            Err(Error::State("its history does not fit the budget and taps of this filter".into()))
-        }
-    }
-
-    pub(super) fn resume(&mut self, kept: Kept<T>) {
-        let end = self.re.len();
-        self.start = end / 2;
-        for (i, (u, a)) in (self.start..end).zip(kept.inputs.iter().zip(&kept.coefficients)) {
-            (self.re[i], self.im[i], self.a_re[i], self.a_im[i]) = (u.re, u.im, a.re, a.im);
-        }
-        (self.next, self.active, self.turn) = (kept.next as usize, kept.active as usize, kept.turn as usize);
-        self.loud = end / 2;
-        self.fill_lags(0..self.active);
-        self.distance = kept.distance;
-    }
+/// How many blocks pass until the next group of lags is computed anew: that takes a time proportional to the taps.
+pub(super) fn refresh_blocks(taps: usize) -> usize {
+    taps.div_ceil(2 * BLOCK)
 }
 
 /// `sum + Σ_m k[m] a_{−m}` over the samples of the block that came before: the part of a row that had to wait for their coefficients.

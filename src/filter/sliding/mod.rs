@@ -10,8 +10,8 @@ use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
 use self::far::{DEPTH, Far, JOB, LEAST};
-use self::lags::{Kept, Lags, Triangle, correct};
-use super::{Adaptive, Filter, GaussianKernelFilter, Portrait, Tracker, Weight, Window, Windowed, finite, require, state};
+use self::lags::{Lags, Triangle, correct};
+use super::{Adaptive, Filter, GaussianKernelFilter, Portrait, Tracker, Weight, Windowed, finite, require, state};
 use crate::kernel::Kernel;
 use crate::simd::{BLOCK, GROUP};
 use crate::{Error, Real, Result};
@@ -41,13 +41,12 @@ impl<T: Real, K: Kernel<T> + 'static> GaussianKernelFilter<T, K> {
 ///
 /// # Error bound
 ///
-/// A carried distance is computed anew from its terms at least every `M/2 + 8` samples, and each sample in between rounds twice. In units of the
-/// kernel's exponent, with `e` the largest distance that the window at this lag had since, the error is at most `(M/2 + 8 + L) · ε · e`
-/// and usually far less; a sample far outside the kernel's reach counts as `e = 40 L` (`f32`) or `80 L` (`f64`), whatever its size.
+/// A carried distance is computed anew from the samples at least every `N = (M/2 + 8) · ⌈L/16⌉` samples, and each sample in between rounds. In units of
+/// the kernel's exponent, with `e` the largest exponent that the window at this lag had since, the error is at most `(N + L) · ε · (e + 160)`
+/// and usually a hundredth of that; a sample far outside the kernel's reach counts as `e = 40 L` (`f32`) or `80 L` (`f64`), whatever its size.
 pub struct Sliding<T: Real, K> {
     /// Parameters always; the dictionary while `direct`.
     filter: GaussianKernelFilter<T, K>,
-    window: Window<T>,
     /// The youngest lags, or all of them.
     lags: Lags<T>,
     /// Further lags, each range on a thread of its own.
@@ -64,16 +63,21 @@ pub struct Sliding<T: Real, K> {
     block: [Complex<T>; BLOCK],
     unclean: usize,
     frozen: bool,
+    /// A window.
     scratch: Vec<Complex<T>>,
 }
 
-/// What is saved besides the filter.
+/// What is saved besides the filter. How many threads there were is not part of it.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 struct Position<T: Real> {
-    window: Window<T>,
-    /// The lags of each thread.
-    lags: Vec<Kept<T>>,
+    /// Inputs and coefficients, the newest first.
+    samples: Vec<(Complex<T>, Complex<T>)>,
+    /// The exponents of all lags.
+    exponents: Vec<T>,
+    /// The last lag in use.
+    reached: u64,
+    blocks: u64,
     direct: bool,
     streak: u64,
     place: u64,
@@ -90,10 +94,8 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
             return Err(filter);
         };
         let taps = filter.taps();
-        let Ok(window) = Window::new(taps) else { return Err(filter) };
         let mut sliding = Self {
             filter,
-            window,
             lags: Lags::new(taps, 1, budget, budget, gamma),
             far: Vec::new(),
             untold: Vec::with_capacity(2 * LEAST),
@@ -123,32 +125,52 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
         // Whole groups, so that the ranges meet without a gap.
         let near = if threads == 1 { budget } else { (budget / threads).next_multiple_of(GROUP) };
         let share = ((budget - near) / threads.saturating_sub(1).max(1)).next_multiple_of(GROUP).max(GROUP);
-        let mut lags = Lags::new(taps, 1, near, budget, gamma);
+        let lags = Lags::new(taps, 1, near, budget, gamma);
         let far = (near + 1..=budget).step_by(share);
         let far = far.map(|first| Far::new(Lags::new(taps, first, budget.min(first + share - 1), budget, gamma)));
         let far = far
             .collect::<std::io::Result<Vec<_>>>()
             .map_err(|e| Error::parameter("threads", "as many as the system can start", format!("{threads} ({e})")))?;
-        // What was learned goes on by direct rows until the new lags have been filled.
-        if !self.direct && self.streak > 0 {
-            self.leave(self.filter.decay_factor().0);
-        }
-        lags.copy_history(&self.lags);
+        let samples: Vec<_> = self.samples().collect();
+        let (exponents, reached, blocks) = self.carried();
         self.lags = lags;
         self.far = far;
-        self.streak = 0;
-        self.untold.clear();
         self.set_decay();
+        self.resume(&samples, &exponents, reached, blocks);
         Ok(())
     }
 
-    /// Further lags as they are when they know all coefficients.
-    fn told(&self, far: &Far<T>) -> Lags<T> {
-        let mut lags = far.lags().clone();
-        for (age, &a) in self.untold.iter().rev().enumerate() {
-            lags.learn(age, a);
+    /// Inputs and coefficients, the newest first. The youngest lags know them all.
+    fn samples(&self) -> impl DoubleEndedIterator<Item = (Complex<T>, Complex<T>)> + ExactSizeIterator + '_ {
+        (0..self.lags.reach()).map(|age| self.lags.sample(age))
+    }
+
+    /// The exponents of all lags, the last one in use, and the number of blocks.
+    fn carried(&self) -> (Vec<T>, usize, u64) {
+        let (exponents, reached, blocks) = self.lags.carried();
+        let mut exponents = exponents.to_vec();
+        for far in &self.far {
+            exponents.extend_from_slice(far.lags().carried().0);
         }
-        lags
+        (exponents, reached, blocks)
+    }
+
+    /// Goes on from there, whatever the number of threads. The block that has begun stays as it is.
+    fn resume(&mut self, samples: &[(Complex<T>, Complex<T>)], exponents: &[T], reached: usize, blocks: u64) {
+        let (near, mut further) = exponents.split_at(self.lags.len());
+        self.lags.take_over(samples.iter().copied());
+        self.lags.resume(near, reached, blocks);
+        for far in &self.far {
+            let mut lags = far.lags();
+            let (these, rest) = further.split_at(lags.len());
+            lags.take_over(samples.iter().copied());
+            lags.resume(these, reached, blocks);
+            further = rest;
+        }
+        self.untold.clear();
+        if !self.far.is_empty() {
+            self.untold.extend_from_slice(&self.block[..self.place]);
+        }
     }
 
     fn set_decay(&mut self) {
@@ -160,18 +182,19 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
         }
     }
 
-    /// Goes on with fewer lags, by direct rows until they have been filled; the samples before are not theirs, so that it begins as after a gap.
+    /// Goes on with fewer lags, by direct rows until they have been filled.
     fn shrink(&mut self, budget: usize, decay: T) {
         if !self.direct && self.streak > 0 {
             self.leave(decay);
         }
         let (taps, gamma) = (self.filter.taps(), self.filter.kernel().gaussian().unwrap_or(T::one()));
+        let mut lags = Lags::new(taps, 1, budget, budget, gamma);
+        lags.take_over(self.samples());
         self.budget = budget;
-        self.lags = Lags::new(taps, 1, budget, budget, gamma);
+        self.lags = lags;
         self.far.clear();
         self.untold.clear();
         self.streak = 0;
-        self.unclean = self.unclean.max(taps - 1);
         self.set_decay();
     }
 
@@ -180,7 +203,8 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
         self.commit();
         self.filter.reset();
         for age in (0..self.streak).rev() {
-            let coefficient = self.lags.window(age, &mut self.scratch);
+            self.lags.window(age, &mut self.scratch);
+            let (_, coefficient) = self.lags.sample(age);
             let power = decay.powi(i32::try_from(age).unwrap_or(i32::MAX));
             self.filter.append(&self.scratch, coefficient * power);
         }
@@ -194,7 +218,7 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
         self.lags.fill();
         for far in &self.far {
             let mut lags = far.lags();
-            lags.copy_history(&self.lags);
+            lags.take_over(self.samples());
             lags.fill();
         }
         self.untold.clear();
@@ -218,14 +242,17 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
             self.unclean = self.filter.taps();
             Complex::zero()
         };
-        let x = self.window.push(u);
+        self.lags.note(u);
+        self.lags.window(0, &mut self.scratch);
         let learn = !self.frozen && self.unclean == 0;
         self.unclean = self.unclean.saturating_sub(1);
         let admitted = self.filter.admitted();
-        let p = if learn { self.filter.adapt(x, y) } else { self.filter.predict(x) };
+        let p = if learn { self.filter.adapt(&self.scratch, y) } else { self.filter.predict(&self.scratch) };
         let learned = self.filter.admitted() > admitted;
         self.streak = if learned { self.streak + 1 } else { 0 };
-        self.lags.note(u, if learned { (y - p) * self.filter.unit_gain() } else { Complex::zero() });
+        if learned {
+            self.lags.learn(0, (y - p) * self.filter.unit_gain());
+        }
         if self.streak >= self.budget {
             self.enter();
         }
@@ -260,7 +287,6 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
             self.block[self.place] = step;
             self.place += 1;
             self.streak = self.budget.min(self.streak + 1);
-            self.window.push(tx[s]);
         }
         if self.place == BLOCK {
             self.commit();
@@ -337,7 +363,6 @@ impl<T: Real, K: Kernel<T>> Adaptive for Sliding<T, K> {
 
     fn reset(&mut self) {
         self.filter.reset();
-        self.window.clear();
         self.lags.clear();
         for far in &self.far {
             far.lags().clear();
@@ -369,9 +394,12 @@ impl<T: Real, K: Kernel<T>> Adaptive for Sliding<T, K> {
     }
 
     fn save(&self) -> Result<Vec<u8>> {
+        let (exponents, reached, blocks) = self.carried();
         let position = Position {
-            window: self.window.clone(),
-            lags: std::iter::once(self.lags.keep()).chain(self.far.iter().map(|far| self.told(far).keep())).collect(),
+            samples: self.samples().collect(),
+            exponents,
+            reached: reached as u64,
+            blocks,
             direct: self.direct,
             streak: self.streak as u64,
             place: self.place as u64,
@@ -383,27 +411,17 @@ impl<T: Real, K: Kernel<T>> Adaptive for Sliding<T, K> {
 
     fn restore(&mut self, bytes: &[u8]) -> Result<()> {
         let (filter, position): (Vec<u8>, Position<T>) = state::decode(&state::kind::<T>("sliding"), bytes)?;
-        self.window.check(&position.window)?;
-        state::same_shape("threads", position.lags.len(), 1 + self.far.len())?;
-        self.lags.check(&position.lags[0])?;
-        for (far, kept) in self.far.iter().zip(&position.lags[1..]) {
-            far.lags().check(kept)?;
-        }
-        if position.streak > self.budget as u64 || position.place >= BLOCK as u64 {
+        state::same_shape("samples in its history", position.samples.len(), self.lags.reach())?;
+        state::same_shape("lags", position.exponents.len(), self.budget)?;
+        if position.streak > self.budget as u64 || position.place >= BLOCK as u64 || position.reached > (self.lags.reach() + BLOCK) as u64 {
             return Err(Error::State("its position is beyond its budget or block".into()));
         }
         self.filter.restore(&filter)?;
         self.set_decay();
-        self.window = position.window;
-        let mut kept = position.lags.into_iter();
-        kept.next().into_iter().for_each(|kept| self.lags.resume(kept));
-        for (far, kept) in self.far.iter().zip(kept) {
-            far.lags().resume(kept);
-        }
-        self.untold.clear();
         (self.direct, self.block) = (position.direct, position.block);
         (self.streak, self.place) = (position.streak as usize, position.place as usize);
         self.unclean = (position.unclean as usize).min(self.filter.taps());
+        self.resume(&position.samples, &position.exponents, position.reached as usize, position.blocks);
         Ok(())
     }
 }
@@ -454,7 +472,7 @@ impl<T: Real, K: Kernel<T>> Tracker<T> for Sliding<T, K> {
         let (decay, _) = self.filter.decay_factor();
         let weight = |age: usize| {
             // The coefficients of this block are not with the lags yet.
-            let coefficient = if age < self.place { self.block[self.place - 1 - age] } else { self.lags.coefficient(age) };
+            let coefficient = if age < self.place { self.block[self.place - 1 - age] } else { self.lags.sample(age).1 };
             Weight { age: age as u64, size: coefficient.norm().wide() * decay.wide().powi(i32::try_from(age).unwrap_or(i32::MAX)) }
         };
         Portrait { weights: (0..self.streak).map(weight).collect(), ..Portrait::default() }
