@@ -106,6 +106,13 @@ impl Bench {
         race(contestants, warm_up, self.rounds, SHORT, &mut self.signal)
     }
 
+    /// Some trackers against each other, in turn.
+    fn race_all(&mut self, trackers: impl Iterator<Item = Result<Box<dyn Tracker<f32>>>>, warm_up: usize) -> Result<Vec<f64>> {
+        let mut trackers = trackers.collect::<Result<Vec<_>>>()?;
+        let mut contestants: Vec<&mut dyn Contestant> = trackers.iter_mut().map(|t| t as _).collect();
+        Ok(self.race(&mut contestants, warm_up))
+    }
+
     /// The filters of the family against the textbook, and the linear ones.
     fn filters(&mut self) -> Result<Vec<Value>> {
         say!(self.out, "{:<9} {:<26} {:>9} {:>9} {:>8}  {}", "filter", "size", "textbook", "kaflow", "ratio", "goal");
@@ -226,13 +233,11 @@ impl Bench {
     fn budgets(&mut self) -> Result<(Vec<Value>, Vec<Value>)> {
         let sizes: &[usize] = if self.quick { &[10, 50, 200, 500, 2000, 5000] } else { &[10, 20, 50, 100, 200, 500, 1000, 2000, 5000] };
         say!(self.out, "{:<35} {:>9} {:>12}", "fklms, 4 taps, budget", "MS/s", "ns/centre");
-        let (mut rows, mut times) = (Vec::new(), Vec::new());
-        for &budget in sizes {
-            let mut filter = fklms(budget, 4)?;
-            let time = self.race(&mut [&mut filter], 2 * budget)[0];
+        let times = self.race_all(sizes.iter().map(|&budget| fklms(budget, 4)), 2 * sizes[sizes.len() - 1])?;
+        let mut rows = Vec::new();
+        for (&budget, time) in sizes.iter().zip(&times) {
             say!(self.out, "{:<35} {:>9.2} {:>12.3}", format!("M={budget}"), 1e-6 / time, 1e9 * time / budget as f64);
             rows.push(json!({ "budget": budget, "msps": 1e-6 / time, "ns_per_centre": 1e9 * time / budget as f64 }));
-            times.push(time);
         }
         say!(self.out, "\n{:<35} {:>9}", "sample rate", "largest M");
         let mut keeps_up = Vec::new();
@@ -252,13 +257,14 @@ impl Bench {
 
     /// How it grows with the taps.
     fn taps(&mut self) -> Result<Vec<Value>> {
-        say!(self.out, "{:<35} {:>9}", "fklms, M=500, taps", "MS/s");
+        let sizes: &[usize] = if self.quick { &[1, 4, 16, 64] } else { &[1, 2, 4, 8, 16, 32, 64] };
+        say!(self.out, "{:<35} {:>9} {:>12}", "fklms, M=500, taps", "MS/s", "vs 4 taps");
+        let times = self.race_all(sizes.iter().map(|&taps| fklms(500, taps)), 1000)?;
+        let four = sizes.iter().position(|&taps| taps == 4).map_or(f64::NAN, |i| times[i]);
         let mut rows = Vec::new();
-        for &taps in if self.quick { &[1, 4, 16, 64][..] } else { &[1, 2, 4, 8, 16, 32, 64] } {
-            let mut filter = fklms(500, taps)?;
-            let time = self.race(&mut [&mut filter], 1000)[0];
-            say!(self.out, "{taps:<35} {:>9.2}", 1e-6 / time);
-            rows.push(json!({ "taps": taps, "msps": 1e-6 / time }));
+        for (&taps, time) in sizes.iter().zip(&times) {
+            say!(self.out, "{taps:<35} {:>9.2} {:>12.3}", 1e-6 / time, time / four);
+            rows.push(json!({ "taps": taps, "msps": 1e-6 / time, "against_4_taps": time / four }));
         }
         say!(self.out,);
         Ok(rows)
