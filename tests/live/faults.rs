@@ -154,7 +154,6 @@ fn a_thousand_stalls_lose_nothing_and_are_counted() {
 
 #[test]
 fn a_device_that_disappears_a_thousand_times_ends_the_flowgraph_each_time_and_says_so() -> Result<()> {
-    futuresdr::runtime::config::set("log_level", "off");
     let runtime = Runtime::new();
     for round in 0..1000 {
         let mut radio = Radio::open(&duplex(&format!("pace=fast,taps=0,vanish_after={},serial=gone", 1000 + round))).unwrap();
