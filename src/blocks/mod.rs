@@ -46,6 +46,8 @@ mod series;
 #[cfg(feature = "soapy")]
 mod soapy;
 #[cfg(feature = "soapy")]
+mod soapy_health;
+#[cfg(feature = "soapy")]
 mod soapy_sink;
 #[cfg(feature = "soapy")]
 mod soapy_source;
@@ -78,7 +80,9 @@ pub use ofdm_tx::OfdmTx;
 pub use repeat::Repeat;
 pub use series::{Row, Series};
 #[cfg(feature = "soapy")]
-pub use soapy::{End, Health, Radio, RadioConfig, check_device, open_device};
+pub use soapy::{End, Radio, RadioConfig, check_device, open_device};
+#[cfg(feature = "soapy")]
+pub use soapy_health::Health;
 #[cfg(feature = "soapy")]
 pub use soapy_sink::SoapySink;
 #[cfg(feature = "soapy")]

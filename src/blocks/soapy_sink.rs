@@ -9,7 +9,8 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, b
 use futuresdr::runtime::dev::prelude::*;
 use soapysdr::{Device, ErrorCode, TxStream};
 
-use super::soapy::{DEAD_AFTER, Health, LEAD_NS, PACKET, PATIENCE_US, Shared};
+use super::soapy::{DEAD_AFTER, LEAD_NS, PACKET, PATIENCE_US, Shared};
+use super::soapy_health::Health;
 use super::{Fault, Radio};
 use crate::Error;
 
@@ -227,23 +228,22 @@ struct Driver {
 
 impl Driver {
     fn run(mut self) {
-        loop {
-            match self.queue.recv_timeout(Duration::from_millis(50)) {
-                Ok(packet) => {
-                    if let Err(error) = self.write(&packet) {
-                        let _ = self.complaints.try_send(error);
-                        break;
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
+        while !self.shared.over() {
+            let packet = match self.queue.recv_timeout(Duration::from_millis(10)) {
+                Ok(packet) => Some(packet),
+                Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => break,
-            }
-            if self.shared.over() {
-                break;
-            }
+            };
             while self.note_status() {}
-            if std::mem::take(&mut self.behind) {
+            // Behind, or about to be late for coming back.
+            if std::mem::take(&mut self.behind) || (self.start_ns.is_some() && self.next > 0) {
                 self.catch_up();
+            }
+            if let Some(packet) = packet
+                && let Err(error) = self.write(&packet)
+            {
+                let _ = self.complaints.try_send(error);
+                break;
             }
         }
         if !self.shared.over() {
@@ -267,7 +267,9 @@ impl Driver {
     fn catch_up(&mut self) {
         let now = self.began_ns.and_then(|began| self.device.get_hardware_time(None).ok().map(|now| (began, now)));
         let Some((began, now)) = now else { return self.shared.relapse.note(None) };
-        self.end_burst();
+        if self.start_ns.is_none() {
+            self.end_burst();
+        }
         // Behind the sample that ended the burst, at least.
         let place = ((now - began + LEAD_NS) as f64 * self.shared.rate / 1e9).ceil().max(0.0) as u64;
         let place = place.max(self.next + 1);

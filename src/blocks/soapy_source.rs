@@ -9,7 +9,8 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, b
 use futuresdr::runtime::dev::prelude::*;
 use soapysdr::{ErrorCode, RxStream};
 
-use super::soapy::{DEAD_AFTER, Health, PACKET, PATIENCE_US, Shared};
+use super::soapy::{DEAD_AFTER, PACKET, PATIENCE_US, Shared};
+use super::soapy_health::Health;
 use super::{Fault, Radio, gap};
 use crate::Error;
 

@@ -280,6 +280,10 @@ impl Air {
         let mut state = self.lock();
         loop {
             state.play_unheard();
+            if state.started.is_some() {
+                let now = state.now();
+                state.check_underflow(now);
+            }
             if let Some((event, sample)) = state.events.pop_front() {
                 return Some((event, state.time_ns(sample)));
             }

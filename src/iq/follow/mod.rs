@@ -16,7 +16,7 @@ const SEARCH: usize = 1 << 14;
 /// How the received stream lies to the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lock {
-    /// Where in the frame the first sample after the search was.
+    /// How many samples after the first one that the search saw a frame began, in [0, period).
     pub delay: f64,
     /// Carrier offset in cycles a sample.
     pub cfo: f64,
@@ -262,7 +262,8 @@ impl Follower {
         self.failure = None;
         let mut locked = Locked::new(&a, turn, a.advance.min(self.most_lead), period);
         self.missing += locked.resume(0, period);
-        self.lock = Some(Lock { delay: a.delay, cfo: locked.cfo, gain: a.gain, drift_ppm: 0.0, searches: self.searches });
+        let delay = (a.delay - turn as f64).rem_euclid(period as f64);
+        self.lock = Some(Lock { delay, cfo: locked.cfo, gain: a.gain, drift_ppm: 0.0, searches: self.searches });
         self.state = State::Locked(Box::new(locked));
     }
 

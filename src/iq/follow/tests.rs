@@ -82,7 +82,7 @@ fn a_clock_that_is_set_without_a_loss_needs_no_search() {
         follower.push(&rx[..60_000], None, &mut out);
         rx[60_000..].chunks(1777).for_each(|piece| follower.push(piece, Some(0), &mut out));
         assert_eq!(follower.lock().unwrap().searches, 1, "delay {delay}, offset {cfo}");
-        assert!(out.gaps.len() == 79 && out.gaps.iter().all(|gap| gap.1 == 0) && out.tx.len() > 198_000, "{:?}", out.gaps);
+        assert!(out.gaps.len() >= 79 && out.gaps.iter().all(|gap| gap.1 == 0) && out.tx.len() > 198_000, "{:?}", out.gaps);
         assert!(nmse_db(&out, 0) < -25.0, "{}", nmse_db(&out, 0));
     }
 }

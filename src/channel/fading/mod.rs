@@ -1,48 +1,15 @@
+mod config;
+
+pub use config::FadingConfig;
+
 use num_complex::{Complex32, Complex64};
-use serde::{Deserialize, Serialize};
 use std::f64::consts::SQRT_2;
 
 use super::jakes::{NODES, Sight, Waves};
 use super::random::{Draws, Random};
-use super::{Doppler, Profile, Stage, from_db, narrow, no_such, wide};
+use super::{Doppler, Stage, from_db, narrow, no_such, wide};
 use crate::Result;
 use crate::filter::require;
-
-/// A fading channel: how many antennas, how power is spread over delays, how fast it moves.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FadingConfig {
-    /// Mean power over delay, the same for every pair of antennas.
-    pub profile: Profile,
-    /// Doppler frequency `f_d T` in cycles per sample; 0 freezes the channel.
-    pub doppler: Doppler,
-    /// Rician factor of the first path in dB: the line of sight's power over that of the scattered waves. None for Rayleigh.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rician_k_db: Option<f64>,
-    /// Angle between the line of sight and the motion in degrees: the line of sight is shifted by `f_d cos(angle)`.
-    #[serde(default = "default_angle")]
-    pub sight_angle_deg: f64,
-    /// Transmit antennas.
-    #[serde(default = "one")]
-    pub tx_antennas: usize,
-    /// Receive antennas.
-    #[serde(default = "one")]
-    pub rx_antennas: usize,
-    /// Correlation `ρ` of neighbouring transmit antennas, `ρ^|i−j|` between antennas `i` and `j`; 0 for independent ones.
-    #[serde(default)]
-    pub tx_correlation: f64,
-    /// The same for receive antennas.
-    #[serde(default)]
-    pub rx_correlation: f64,
-}
-
-fn one() -> usize {
-    1
-}
-
-fn default_angle() -> f64 {
-    45.0
-}
 
 const MAX_ANTENNAS: usize = 16;
 /// Samples that go through the channel in one pass, where no path is longer.
@@ -50,25 +17,9 @@ const RUN: usize = 256;
 /// Each costs 2 KiB.
 const MAX_COEFFICIENTS: usize = 4096;
 
-impl FadingConfig {
-    /// One antenna at each end, Rayleigh fading.
-    pub fn new(profile: Profile, doppler: f64) -> Self {
-        Self {
-            profile,
-            doppler: Doppler::Constant(doppler),
-            rician_k_db: None,
-            sight_angle_deg: default_angle(),
-            tx_antennas: 1,
-            rx_antennas: 1,
-            tx_correlation: 0.0,
-            rx_correlation: 0.0,
-        }
-    }
-}
-
 /// A tapped delay line with Rayleigh or Rician taps that move as Jakes' Doppler spectrum says:
 ///
-/// `y_r(n) = Σ_t Σ_l h_rtl(n) x_t(n − d_l)`, where `E|h_rtl|²` follows the [`Profile`] and adds up to 1 over `l`, and scattered taps have the
+/// `y_r(n) = Σ_t Σ_l h_rtl(n) x_t(n − d_l)`, where `E|h_rtl|²` follows the [`Profile`](super::Profile) and adds up to 1 over `l`, and scattered taps have the
 /// autocorrelation `J0(2π f_d T k)` at lag `k`.
 ///
 /// Correlated antennas follow the Kronecker model, `H = A_rx G A_txᵀ` with independent `G` and `A Aᵀ` the correlation of the antennas; the

@@ -1,0 +1,252 @@
+//! The command, from outside.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use kaflow::iq::{Pair, Recording};
+use serde_json::Value as Json;
+
+fn kaflow(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kaflow"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn output(arguments: &[&str]) -> (bool, String) {
+    let output = kaflow(arguments).output().unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output.status.success(), text)
+}
+
+fn json(path: &Path) -> Json {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+const FAST: &str = "driver=kaflow-testbed,pace=fast,doppler=500,overflow_every=100000";
+
+#[test]
+fn the_command_writes_reports_and_a_recording_that_tracks_to_the_same_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let (pair, live, again, out) = (at("pair"), at("live.json"), at("again.json"), at("report"));
+    let filters = ["--filter", "nlms", "--filter", "fklms", "--budget", "50"];
+    let mut arguments = vec!["live", "--device", FAST, "--rate", "5e6", "--seconds", "0.1", "--tx-gain", "50", "--rx-gain", "28"];
+    arguments.extend(["--record", &pair, "--json", &live, "--out", &out]);
+    arguments.extend(filters);
+    let (ok, text) = output(&arguments);
+    assert!(ok && text.contains(" overflows") && !text.contains(" 0 overflows"), "{text}");
+    assert!(Path::new(&out).join("report.html").exists());
+    let mut arguments = vec!["track", &pair, "--json", &again];
+    arguments.extend(filters);
+    let (ok, text) = output(&arguments);
+    assert!(ok, "{text}");
+    let errors = |path: &str| -> Vec<f64> {
+        json(Path::new(path))["filters"].as_array().unwrap().iter().map(|f| f["nmse_db"].as_f64().unwrap()).collect()
+    };
+    let (live, again) = (errors(&live), errors(&again));
+    assert!(live.len() == 2 && live.iter().zip(&again).all(|(a, b)| (a - b).abs() < 0.01), "{live:?} and {again:?}");
+    let pair = Pair::open(&pair).unwrap();
+    assert_eq!((pair.delay, pair.tx.len()), (Some(0.0), pair.rx.len()));
+}
+
+fn recorded(folder: &Path) -> u64 {
+    let length = |name: &str| Recording::open(folder.join(name).with_extension("sigmf-meta"), None).unwrap().len();
+    length("tx").min(length("rx"))
+}
+
+/// The error of the first filter that `track` finds in a recording, without further options.
+fn tracked(pair: &Path) -> f64 {
+    let path = pair.join("again.json");
+    let (ok, text) = output(&["track", &pair.to_string_lossy(), "--filter", "nlms", "--json", &path.to_string_lossy(), "--force"]);
+    assert!(ok, "{text}");
+    json(&path)["filters"][0]["nmse_db"].as_f64().unwrap()
+}
+
+#[test]
+fn a_killed_run_leaves_a_recording_that_tracks_to_the_same_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole.json");
+    let command = ["live", "--device", FAST, "--rate", "1e6", "--filter", "nlms"];
+    let (ok, text) = output(&[&command[..], &["--seconds", "2", "--json", &whole.to_string_lossy()]].concat());
+    assert!(ok, "{text}");
+    let expected = json(&whole)["filters"][0]["nmse_db"].as_f64().unwrap();
+    for samples in [1_500_000, 2_100_000, 2_900_000] {
+        let pair = folder.path().join(samples.to_string());
+        let mut run = kaflow(&[&command[..], &["--record", &pair.to_string_lossy()]].concat()).stderr(Stdio::null()).spawn().unwrap();
+        let data = pair.join("rx.sigmf-data");
+        let began = Instant::now();
+        while std::fs::metadata(&data).map_or(0, |m| m.len()) < 8 * samples && began.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        run.kill().unwrap();
+        run.wait().unwrap();
+        // All but the last second.
+        let written = std::fs::metadata(&data).unwrap().len() / 8;
+        assert!(recorded(&pair) + 1_000_000 >= written && written >= samples, "{} of {written}", recorded(&pair));
+        let found = tracked(&pair);
+        assert!((found - expected).abs() < 0.5, "{found} dB in {} samples, live {expected} dB", recorded(&pair));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_ends_the_run_with_an_error_and_leaves_a_valid_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let pair = folder.path().join("pair");
+    // A limit on the size of files, in blocks of 512 bytes, that is reported instead of killing.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 40000; exec {} live --device {FAST} --rate 1e6 --record {} --filter nlms",
+        env!("CARGO_BIN_EXE_kaflow"),
+        pair.display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("sigmf-data"), "{text}");
+    // All but the last second of the 20,480,000 bytes that there was room for.
+    assert!(recorded(&pair) >= 2_560_000 - 1_000_000, "{}", recorded(&pair));
+    assert!(tracked(&pair) < -5.0);
+}
+
+#[test]
+fn a_sweep_of_the_drive_shows_compression() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let device = "driver=kaflow-testbed,pace=fast,taps=1,doppler=20,snr=40";
+    let (path, out) = (at("sweep.json"), at("out"));
+    let mut arguments = vec!["live", "--device", device, "--rate", "5e6", "--seconds", "0.05", "--rx-gain", "28", "--filter", "nlms"];
+    arguments.extend(["--sweep-tx-gain", "30:60:15", "--json", &path, "--out", &out]);
+    let (ok, text) = output(&arguments);
+    assert!(ok, "{text}");
+    let found = json(Path::new(&path));
+    let of = |key: &str| -> Vec<f64> { found["levels"].as_array().unwrap().iter().map(|level| level[key].as_f64().unwrap()).collect() };
+    assert_eq!(of("tx_gain_db"), [30.0, 45.0, 60.0]);
+    let compression = of("compression_db");
+    assert!(compression[0].abs() < 0.5 && compression[1] < -0.5 && compression[2] < compression[1] - 3.0, "{compression:?}");
+    let error: Vec<f64> = found["levels"].as_array().unwrap().iter().map(|l| l["filters"][0]["nmse_db"].as_f64().unwrap()).collect();
+    assert!(error[2] > error[0] + 3.0, "{error:?}");
+    assert!(Path::new(&out).join("sweep.csv").exists() && Path::new(&out).join("am-am.svg").exists());
+}
+
+#[test]
+fn filters_that_cannot_keep_up_are_noticed_and_their_budget_shrinks() {
+    let device = "driver=kaflow-testbed,pace=real,doppler=100";
+    let mut arguments = vec!["live", "--device", device, "--rate", "4e6", "--seconds", "2", "--rx-gain", "28", "--tx-gain", "45"];
+    arguments.extend(["--filter", "fklms", "--budget", "2000", "--adaptive-budget", "--queue", "16"]);
+    let (ok, text) = output(&arguments);
+    assert!(ok && text.contains("do not keep up") && text.contains("fklms: budget 2000 -> "), "{text}");
+}
+
+/// Starts the command, waits until it says `ready`, asks it to stop, and gives how it ended and what it said.
+#[cfg(unix)]
+fn interrupted(arguments: &[&str], ready: &str) -> (bool, String) {
+    use std::io::{BufRead, BufReader, Read};
+    let mut run = kaflow(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(run.stderr.take().unwrap());
+    let mut text = String::new();
+    while !text.contains(ready) && lines.read_line(&mut text).unwrap() > 0 {}
+    assert!(text.contains(ready), "{text}");
+    assert!(Command::new("kill").args(["-TERM", &run.id().to_string()]).status().unwrap().success());
+    let began = Instant::now();
+    lines.read_to_string(&mut text).unwrap();
+    run.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    let ok = run.wait().unwrap().success();
+    println!("{arguments:?} ended {:.2} s after the signal", began.elapsed().as_secs_f64());
+    // Far more than it takes, far less than what waits in the queue.
+    assert!(began.elapsed() < Duration::from_secs(20), "{text}");
+    (ok, text)
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_the_command_in_every_state() {
+    let rate = ["--rate", "1e6", "--filter", "nlms"];
+    let overloaded = ["--rate", "20e6", "--filter", "krlst", "--filter", "fklms", "--budget", "300"];
+    for (arguments, device, ready, words) in [
+        (&rate[..], "driver=kaflow-testbed,doppler=5", "3 s: ", "interrupted"),
+        (&overloaded[..], "driver=kaflow-testbed,doppler=5", "a lower --rate", "interrupted"),
+        (&rate[..], "driver=kaflow-testbed,snr=-60", "searching: ", "the frame was not found"),
+        (&rate[..], "driver=kaflow-testbed,stall_every=100000,stall=1000000", "2 s: ", "interrupted"),
+        (&rate[..], "driver=kaflow-testbed,stall_every=1,stall=1000000", "2 s: ", "the frame was not found"),
+    ] {
+        let mut all = vec!["live", "--device", device];
+        all.extend(arguments);
+        let (_, text) = interrupted(&all, ready);
+        assert!(text.contains(words), "{all:?}: {text}");
+    }
+}
+
+#[test]
+fn any_channels_can_be_chosen_and_each_has_its_own_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("found.json");
+    let device = "driver=kaflow-testbed,pace=fast,doppler=5";
+    let mut arguments = vec!["live", "--device", device, "--rate", "1e6", "--seconds", "0.1", "--filter", "nlms"];
+    arguments.extend(["--tx-channel", "3", "--tx-gain", "49", "--rx-gain", "30"]);
+    let target = path.to_string_lossy();
+    arguments.extend(["--channel", "1,2,0", "--json", &target]);
+    let (ok, text) = output(&arguments);
+    assert!(ok, "{text}");
+    let mut found: Vec<_> = json(&path)["filters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| (f["name"].as_str().unwrap().to_owned(), f["nmse_db"].as_f64().unwrap()))
+        .collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(found.iter().map(|f| f.0.as_str()).collect::<Vec<_>>(), ["nlms rx0", "nlms rx1", "nlms rx2"]);
+    // Three channels of their own: good figures, and not the same ones.
+    assert!(found.iter().all(|f| f.1 < -3.0) && found[0].1 != found[1].1 && found[1].1 != found[2].1, "{found:?}");
+}
+
+#[test]
+fn a_device_that_disappears_leaves_a_report_and_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("found.json");
+    let device = "driver=kaflow-testbed,pace=fast,doppler=5,vanish_after=300000";
+    let (ok, text) = output(&["live", "--device", device, "--rate", "1e6", "--filter", "nlms", "--json", &path.to_string_lossy()]);
+    assert!(!ok && text.contains("NMSE dB") && text.contains("has disappeared"), "{text}");
+    assert!(json(&path)["filters"][0]["samples"].as_u64().unwrap() > 100_000);
+}
+
+#[test]
+fn the_plain_command_finds_the_frame_on_a_machine_that_cannot_keep_up() {
+    // The default rate with a filter that no machine runs at it.
+    let mut arguments = vec!["live", "--device", "driver=kaflow-testbed", "--seconds", "4", "--queue", "64"];
+    arguments.extend(["--filter", "nlms", "--filter", "krlst"]);
+    let (ok, text) = output(&arguments);
+    assert!(ok && text.contains("do not keep up") && text.contains("--adaptive-budget") && text.contains("NMSE dB"), "{text}");
+}
+
+#[test]
+fn devices_are_judged_and_mistakes_are_named() {
+    let (ok, text) = output(&["devices", "driver=kaflow-testbed"]);
+    assert!(ok && text.contains("full duplex: yes") && text.contains("kaflow live --device 'driver=kaflow-testbed"), "{text}");
+    for (arguments, words) in [
+        (vec!["live"], "device must be given, with an explicit driver="),
+        (vec!["live", "--device", "serial=3"], "device must be given with an explicit driver="),
+        (vec!["live", "--device", "driver=audio", "--freq", "5.4e9"], "a sound card"),
+        (vec!["live", "--device", "driver=null"], "freq must be given, or --yes, before a real device transmits"),
+        (vec!["live", "--device", "driver=kaflow-testbed", "--filter", "fklm"], "did you mean 'fklms'"),
+        (vec!["live", "--device", "driver=kaflow-testbed", "--rate", "1e9"], "rate must be between"),
+        (vec!["live", "--device", "driver=kaflow-testbed", "--rate", "-3"], "rate must be more than 0, got -3"),
+        (vec!["live", "--device", "driver=kaflow-testbed", "--freq", "7e9"], "frequency must be between 70000000 and 6000000000"),
+        (vec!["live", "--device", "driver=kaflow-testbed", "--tx-gain", "-5"], "tx-gain must be between 0 and 60 dB"),
+        (
+            vec!["live", "--device", FAST, "--rate", "5e6", "--seconds", "0.1", "--sweep-tx-gain", "80:90:5"],
+            "tx-gain must be between 0 and 60 dB",
+        ),
+        (vec!["live", "--device", "driver=nosuch", "--freq", "5.4e9"], "`kaflow devices` lists what there is"),
+        (vec!["live", "--device", "driver=null", "--freq", "5.4e9"], "cannot receive: it has no channels"),
+        (vec!["live", "--device", "driver=kaflow-testbed", "--rx-only"], "--tx <FILE>"),
+        (vec!["live", "--rx-device", "driver=kaflow-testbed"], "tx-device must be given"),
+        (vec!["live", "--device", "driver=kaflow-testbed,dopler=3"], "did you mean 'doppler'"),
+        (vec!["live", "--device", FAST, "--sweep-tx-gain", "1:2"], "A:B:STEP"),
+        (vec!["live", "--device", FAST, "--channel", "4"], "channel must be below 4"),
+        (vec!["live", "--device", FAST, "--channel", "1,1"], "channel must be each given once"),
+        (vec!["live", "--device", FAST, "--rate", "5e6", "--tx-gain", "0", "--seconds", "0.05"], "the frame was not found"),
+    ] {
+        let (ok, text) = output(&arguments);
+        assert!(!ok && text.contains(words), "{arguments:?}: {text}");
+    }
+}

@@ -1,0 +1,206 @@
+//! Live tracking with the simulated radio: blocks, faults, the command.
+#![cfg(feature = "soapy")]
+
+mod command;
+mod faults;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use futuresdr::prelude::*;
+use kaflow::blocks::{End, Radio, RadioConfig, Repeat, SoapySink, SoapySource};
+use kaflow::channel::{AmplifierConfig, FadingConfig, Model, Profile, Scenario, TestBed};
+use kaflow::filter::Tracker;
+use kaflow::filter::registry::{self, Value, Values};
+use kaflow::flowgraphs::live::{self, Parts};
+use kaflow::ofdm::{Config, RandomBits, Source, Transmitter};
+
+const RATE: f64 = 5e6;
+const LEVEL: f32 = 0.35;
+
+fn frame() -> Vec<Complex32> {
+    let config = Config { symbols: 50, ..Config::default() };
+    let mut bits = vec![0; config.payload_bits()];
+    RandomBits::new(1).fill(&mut bits);
+    let mut frame = vec![Complex32::ZERO; config.frame_samples()];
+    Transmitter::new(config, Source::Repeat(bits)).unwrap().fill(&mut frame);
+    frame
+}
+
+fn duplex(arguments: &str) -> RadioConfig {
+    // Devices that disappear are no news here.
+    futuresdr::runtime::config::set("log_level", "off");
+    let patient = arguments.contains("pace=fast");
+    let mut config = RadioConfig { patient, ..RadioConfig::duplex(&format!("driver=kaflow-testbed,{arguments}"), 5.4e9, RATE) };
+    // A mean power of LEVEL² drives the amplifier without back-off.
+    let end = |end: Option<End>, gain: f64| end.map(|end| End { gain: Some(gain), ..end });
+    config.tx = end(config.tx, (40.0 - 20.0 * f64::from(LEVEL).log10()).min(60.0));
+    config.rx = end(config.rx, 28.0);
+    config
+}
+
+fn tracker(name: &str, parameters: &[(&str, f64)], power: f64) -> Box<dyn Tracker<f32>> {
+    let values: Values = parameters.iter().map(|(name, value)| ((*name).into(), Value::Number(*value))).collect();
+    let settings = registry::recipe(name).unwrap().settle(&values, (4.0 * power).sqrt()).unwrap();
+    registry::tracker(&settings, 4).unwrap()
+}
+
+/// The two filters of the goal, and what they reach on the same scenario without a radio.
+fn filters() -> Vec<(&'static str, Vec<(&'static str, f64)>)> {
+    vec![("nlms", vec![]), ("fklms", vec![("budget", 100.0)])]
+}
+
+fn offline(samples: u64) -> (Vec<f64>, f64) {
+    let scenario = Scenario {
+        samples,
+        seed: 7,
+        frames: true,
+        snr_db: Some(20.0),
+        ofdm: Config { symbols: 50, ..Config::default() },
+        amplifier: Some(AmplifierConfig { ibo_db: 0.0, model: Model::Rapp { smoothness: 2.0 } }),
+        fading: Some(FadingConfig::new(Profile::exponential(4, 3.0), 1e-3)),
+        ..Scenario::preset("a").unwrap()
+    };
+    let mut bed = TestBed::new(&scenario).unwrap();
+    let noise = bed.noise_power();
+    let mut trackers: Vec<_> = filters().iter().map(|(name, parameters)| tracker(name, parameters, 1.0)).collect();
+    let mut sums = vec![(0.0f64, 0.0f64); trackers.len()];
+    let mut seen = 0;
+    while let Some(chunk) = bed.next_chunk() {
+        let (tx, rx) = (&chunk.tx[0], &chunk.rx[0]);
+        let mut prediction = vec![Complex32::ZERO; rx.len()];
+        for (tracker, sum) in trackers.iter_mut().zip(&mut sums) {
+            tracker.track(tx, rx, &mut prediction, None);
+            if seen > 20_000 {
+                sum.0 += prediction.iter().zip(rx).map(|(p, y)| f64::from((y - p).norm_sqr())).sum::<f64>();
+                sum.1 += rx.iter().map(|y| f64::from(y.norm_sqr())).sum::<f64>();
+            }
+        }
+        seen += rx.len();
+    }
+    (sums.iter().map(|(e, p)| 10.0 * (e / p).log10()).collect(), -10.0 * noise.log10())
+}
+
+/// Runs live with the two filters; gives their errors and prints what happened to the streams.
+fn run_live(arguments: &str, samples: u64) -> (Vec<f64>, std::sync::Arc<kaflow::blocks::Health>) {
+    let trackers = vec![filters().iter().map(|(name, parameters)| ((*name).to_owned(), tracker(name, parameters, 1.0))).collect()];
+    let parts = Parts {
+        radio: Radio::open(&duplex(arguments)).unwrap(),
+        frame: frame(),
+        level: LEVEL,
+        trackers,
+        lead: 0,
+        every: 4096,
+        skip: 20_000,
+        samples: Some(samples),
+        time: None,
+        keep: 0,
+    };
+    let began = Instant::now();
+    let finished = live::build(parts, None).unwrap().run(&AtomicBool::new(false), Duration::from_secs(1), |_| ()).unwrap();
+    println!("{:.1} MS/s; {}", samples as f64 / began.elapsed().as_secs_f64() / 1e6, finished.health);
+    let errors = finished.tracks().unwrap().iter().map(|(_, track)| track.series().total().nmse_db()).collect();
+    (errors, finished.health.clone())
+}
+
+#[test]
+fn live_is_as_good_as_the_same_scenario_offline() {
+    let (expected, snr) = offline(1_000_000);
+    let (errors, health) = run_live(&format!("pace=fast,doppler=5000,snr={snr},delay=57,seed=7"), 1_000_000);
+    println!("offline {expected:.2?}, live {errors:.2?} dB");
+    for (live, offline) in errors.iter().zip(&expected) {
+        assert!((live - offline).abs() < 0.5, "live {errors:?}, offline {expected:?}");
+    }
+    assert_eq!(health.gaps.load(Ordering::Relaxed), 0);
+}
+
+/// Takes a minute: run it with --ignored.
+#[test]
+#[ignore]
+fn paced_at_5_ms_a_second_nothing_is_lost() {
+    let seconds: f64 = std::env::var("KAFLOW_PACED_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(60.0);
+    let (expected, snr) = offline(2_000_000);
+    let (errors, health) = run_live(&format!("pace=real,doppler=5000,snr={snr},delay=57,seed=7"), (seconds * RATE) as u64);
+    println!("offline {expected:.2?}, live {errors:.2?} dB");
+    assert_eq!(health.overflows.load(Ordering::Relaxed), 0);
+    assert_eq!(health.dropped.load(Ordering::Relaxed), 0);
+    assert!(health.deepest.load(Ordering::Relaxed) < duplex("").queue);
+    for (live, offline) in errors.iter().zip(&expected) {
+        assert!((live - offline).abs() < 0.5, "live {errors:?}, offline {expected:?}");
+    }
+}
+
+#[test]
+fn unpaced_sink_channel_and_source_in_samples_per_second() -> Result<()> {
+    let mut radio = Radio::open(&duplex("pace=fast,doppler=5000,snr=20,serial=speed")).unwrap();
+    let samples = 5_000_000;
+    let repeat = Repeat::new(frame().iter().map(|z| z * LEVEL).collect(), radio.stop());
+    let (sink, source) = (SoapySink::new(&mut radio).unwrap(), SoapySource::new(&mut radio).unwrap().limit(samples));
+    let end = futuresdr::blocks::NullSink::<Complex32>::new();
+    let mut fg = Flowgraph::new();
+    connect!(fg, repeat > input[0].sink; source.output[0] > end);
+    let began = Instant::now();
+    let fg = Runtime::new().run(fg).unwrap();
+    println!("unpaced: {:.1} MS/s through sink, channel and source", samples as f64 / began.elapsed().as_secs_f64() / 1e6);
+    assert_eq!(end.get(&fg).unwrap().n_received() as u64, samples);
+    assert_eq!(radio.health().gaps.load(Ordering::Relaxed), 0);
+    Ok(())
+}
+
+#[test]
+fn two_radios_on_one_air_and_a_drifting_clock_are_followed() {
+    let arguments = "pace=fast,air=lab,taps=2,doppler=50,snr=30,cfo=2000,ppm=3";
+    let mut config = duplex(&format!("{arguments},serial=rx"));
+    config.tx = config.tx.map(|end| End { device: format!("driver=kaflow-testbed,{arguments},serial=tx"), ..end });
+    let parts = Parts {
+        radio: Radio::open(&config).unwrap(),
+        frame: frame(),
+        level: LEVEL,
+        trackers: vec![vec![("nlms".into(), tracker("nlms", &[], 1.0))]],
+        lead: 0,
+        every: 4096,
+        skip: 300_000,
+        samples: Some(1_500_000),
+        time: None,
+        keep: 0,
+    };
+    let mut seen = None;
+    let live = live::build(parts, None).unwrap();
+    let finished = live.run(&AtomicBool::new(false), Duration::from_millis(10), |view| seen = view.watchers[0].lock().or(seen)).unwrap();
+    let lock = seen.unwrap();
+    assert!((lock.cfo - 2000.0 / RATE).abs() < 1e-5 && (lock.drift_ppm + 3.0).abs() < 1.5, "{lock:?}");
+    let error = finished.tracks().unwrap()[0].1.series().total().nmse_db();
+    assert!(error < -11.0, "{error} dB");
+}
+
+#[test]
+fn a_receiver_without_its_transmitter_follows_another_box() -> Result<()> {
+    let sender = Radio::open(&RadioConfig { rx: None, ..duplex("pace=fast,air=box,serial=a") });
+    let receiver = Radio::open(&RadioConfig { tx: None, ..duplex("pace=fast,air=box,serial=b") });
+    let (mut sender, radio) = (sender.unwrap(), receiver.unwrap());
+    let repeat = Repeat::new(frame().iter().map(|z| z * LEVEL).collect(), sender.stop());
+    let sink = SoapySink::new(&mut sender).unwrap();
+    let mut fg = Flowgraph::new();
+    connect!(fg, repeat > input[0].sink);
+    let runtime = Runtime::new();
+    let sending = runtime.start(fg).unwrap();
+    let trackers = vec![vec![("nlms".into(), tracker("nlms", &[], 1.0))]];
+    let parts = Parts {
+        radio,
+        frame: frame(),
+        level: LEVEL,
+        trackers,
+        lead: 0,
+        every: 4096,
+        skip: 5000,
+        samples: Some(400_000),
+        time: None,
+        keep: 0,
+    };
+    let finished = live::build(parts, None).unwrap().run(&AtomicBool::new(false), Duration::from_secs(1), |_| ()).unwrap();
+    sender.stop().store(true, Ordering::Relaxed);
+    sending.wait().unwrap();
+    let error = finished.tracks().unwrap()[0].1.series().total().nmse_db();
+    assert!(error < -8.0, "{error} dB");
+    Ok(())
+}
