@@ -10,9 +10,9 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::interrupt;
 use super::parameters::Parameters;
 use super::track::{Align, Source};
+use super::{interrupt, parallel, progress};
 use crate::filter::registry::{self, Recipe, Task, Value, Values};
 use crate::{Error, Result, iq};
 use report::{Files, Tuned};
@@ -90,6 +90,9 @@ enum Method {
 const BUDGET: usize = 500;
 /// Samples that are tuned on when nobody says.
 const SAMPLES: usize = 2000;
+/// The best few candidates are compared on samples that were not tuned on, up to so many times as many as were.
+const FINALISTS: usize = 5;
+const FINAL: usize = 4;
 
 pub(crate) fn run(args: Args) -> Result<()> {
     if args.candidates == 0 {
@@ -135,12 +138,15 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
     let burn_in = args.burn_in.unwrap_or(samples / 4);
     let (mut tx, mut rx) = (streams.input, streams.target);
+    let seen = rx.len().min(FINAL * samples);
+    let later =
+        if seen >= samples + samples / 2 { Data::new(tx[..seen].to_vec(), rx[..seen].to_vec(), args.taps, samples).ok() } else { None };
     tx.truncate(samples);
     rx.truncate(samples);
     let data = Data::new(tx, rx, args.taps, burn_in)?;
 
     let (tuned, pictures) = match args.method {
-        Method::Search => by_search(&args, &choices, &data)?,
+        Method::Search => by_search(&args, &choices, &data, later.as_ref())?,
         Method::Em => (by_likelihood(&choices, &data)?, Vec::new()),
     };
     if streams.advance > 0 {
@@ -226,16 +232,63 @@ fn budget(recipe: &Recipe, given: &Values) -> Option<usize> {
 /// The picture of one filter's search.
 type Landscape = (&'static str, crate::plot::Figure);
 
-fn by_search(args: &Args, choices: &[(&'static Recipe, Values)], data: &Data) -> Result<(Vec<Tuned>, Vec<Landscape>)> {
+/// Lets the best candidates, and the parameters that nobody tuned, predict the samples that follow; one that is the best by chance, or that diverges once in a
+/// while, loses there. Says so where it happened.
+fn finals(found: &mut [search::Found], later: &Data) -> Result<Vec<String>> {
+    let heats: Vec<(usize, usize)> =
+        (0..found.len()).flat_map(|f| found[f].finalists(FINALISTS).into_iter().map(move |i| (f, i))).collect();
+    let bar = progress::pieces(heats.len() as u64, "the best on what follows");
+    let mut results = Vec::new();
+    parallel::each(
+        heats.len(),
+        &bar,
+        |heat| score(&found[heats[heat].0].tried[heats[heat].1].settings, later, None),
+        |_, r| results.push(r),
+    );
+    bar.finish_and_clear();
+    let mut notes = vec![String::new(); found.len()];
+    if results.len() < heats.len() {
+        return Ok(notes);
+    }
+    let results = results.into_iter().collect::<Result<Vec<_>>>()?;
+    let later_db = |f: usize| heats.iter().zip(&results).filter(move |((own, _), _)| *own == f).map(|((_, i), score)| (*i, score.db));
+    for (f, note) in notes.iter_mut().enumerate() {
+        let first = later_db(f).next();
+        let best = later_db(f).min_by(|a, b| a.1.total_cmp(&b.1));
+        // A tenth of a decibel is chance, too.
+        let (Some(first), Some(best)) = (first, best.zip(first).filter(|(b, a)| b.1 < a.1 - 0.1).map(|(b, _)| b)) else { continue };
+        let which = if best.0 == 0 { "the untuned one" } else { "another" };
+        *note = format!(
+            "the best one here, {:.2} dB, has {:.2} dB on the {} samples that follow, {which} {:.2} dB: taken",
+            found[f].tried[first.0].score.db,
+            first.1,
+            later.samples() - later.burn_in,
+            best.1
+        );
+        found[f].prefer(best.0);
+    }
+    Ok(notes)
+}
+
+fn by_search(
+    args: &Args,
+    choices: &[(&'static Recipe, Values)],
+    data: &Data,
+    later: Option<&Data>,
+) -> Result<(Vec<Tuned>, Vec<Landscape>)> {
     let space = |(recipe, given): &(&'static Recipe, Values)| Space::new(recipe, given, budget(recipe, given), data);
     let spaces = choices.iter().map(space).collect::<Result<Vec<_>>>()?;
-    let found = search(&spaces, data, Plan { candidates: args.candidates, seed: args.seed })?;
-    let tuned = spaces.iter().zip(&found).map(|(space, found)| Tuned {
+    let mut found = search(&spaces, data, Plan { candidates: args.candidates, seed: args.seed })?;
+    let notes = match later.filter(|_| !interrupt::requested()) {
+        Some(later) => finals(&mut found, later)?,
+        None => vec![String::new(); found.len()],
+    };
+    let tuned = spaces.iter().zip(&found).zip(notes).map(|((space, found), note)| Tuned {
         name: space.recipe.name,
         values: found.best().settings.values().clone(),
         untuned_db: found.untuned().score.db,
         db: found.best().score.db,
-        note: String::new(),
+        note,
         tried: found.tried.len(),
     });
     let pictures = spaces.iter().zip(&found).filter(|(space, _)| !space.dimensions.is_empty());

@@ -41,10 +41,24 @@ impl Found {
         &self.tried[0]
     }
 
+    /// The best ones, and the one that nobody tuned, by their numbers.
+    pub(crate) fn finalists(&self, count: usize) -> Vec<usize> {
+        let mut ran: Vec<usize> = (1..self.tried.len()).filter(|&i| self.tried[i].score.complete).collect();
+        ran.sort_by(|&a, &b| self.tried[a].score.db.total_cmp(&self.tried[b].score.db));
+        ran.truncate(count);
+        ran.push(0);
+        ran
+    }
+
+    /// Takes another one for the best, for reasons that the search does not know.
+    pub(crate) fn prefer(&mut self, number: usize) {
+        self.best = number;
+    }
+
     /// What the search saw.
     pub(crate) fn picture(&self, space: &Space) -> Figure {
-        let best = self.best().score.db;
         let candidates: Vec<Candidate> = self.tried.iter().map(|t| Candidate { values: self.drawn(space, t), score: t.score.db }).collect();
+        let best = candidates.iter().map(|c| c.score).fold(self.best().score.db, f64::min);
         let axes: Vec<Axis> = space.dimensions.iter().map(|d| d.axis()).collect();
         let worst = candidates.iter().map(|c| c.score).filter(|s| s.is_finite()).fold(best, f64::max);
         // What is far off would press the rest flat.
