@@ -2,6 +2,10 @@
 //!
 //! The equaliser is a [`Track`] block with its inputs swapped: it sees what was received and predicts what was sent. It learns from the known preamble of each
 //! frame and then from its own decisions ([`DecisionDirected`]).
+//!
+//! The amplifier comes before the echoes, so the echoes have to be undone first, and they are linear. A kernel filter on the window of received samples would
+//! have to learn both inverses at once, in as many dimensions as the window has, and gains nothing from two paths on. A linear filter on the window with a kernel
+//! filter on its one estimate ([`Cascade`]) does: see `examples/equalizer.rs`.
 
 use futuresdr::{
     blocks::{Apply, Delay, NullSink},
@@ -117,6 +121,47 @@ fn quality(config: &Config, packets: &[Packet]) -> Quality {
     let last = packets.iter().rev().flat_map(|p| p.points.iter().rev()).take(POINTS);
     quality.points = last.copied().collect();
     quality
+}
+
+/// A linear filter that undoes the channel's echoes, and a kernel filter on its estimate, one complex number, that undoes the amplifier's saturation.
+///
+/// Both learn the same target. The linear filter finds the best linear estimate and leaves the saturation; what it leaves is a function of its estimate alone.
+pub struct Cascade {
+    /// On the window of received samples.
+    pub linear: Box<dyn Filter<f32>>,
+    /// On a window of one.
+    pub kernel: Box<dyn Filter<f32>>,
+}
+
+impl Adaptive for Cascade {
+    fn size(&self) -> usize {
+        self.linear.size() + self.kernel.size()
+    }
+
+    fn reset(&mut self) {
+        self.linear.reset();
+        self.kernel.reset();
+    }
+
+    fn set(&mut self, name: &str, value: f64) -> crate::Result<()> {
+        self.kernel.set(name, value)
+    }
+}
+
+impl Filter<f32> for Cascade {
+    fn predict(&mut self, x: &[Complex32]) -> Complex32 {
+        let estimate = self.linear.predict(x);
+        self.kernel.predict(&[estimate])
+    }
+
+    fn adapt(&mut self, x: &[Complex32], y: Complex32) -> Complex32 {
+        let estimate = self.linear.adapt(x, y);
+        self.kernel.adapt(&[estimate], y)
+    }
+
+    fn variance(&self) -> Option<f32> {
+        self.kernel.variance()
+    }
 }
 
 /// A filter that learns what was sent where that is known, and elsewhere from its own decisions, a symbol at a time.

@@ -19,9 +19,6 @@ use crate::{
 /// How long blocks may go on with what is in their buffers once the flowgraph is to stop.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Samples that a filter takes at a time: a slow one that tracks a thousand in a second can still be stopped in about that time.
-const AT_ONCE: usize = 1024;
-
 /// What a live flowgraph is made of.
 pub struct Parts {
     /// The radio, with its streams set up.
@@ -126,7 +123,7 @@ pub fn build(parts: Parts, record: Option<&Record<'_>>) -> crate::Result<Live> {
         follows.push(follow);
         fg.stream_dyn(source, format!("output[{channel}]"), follow, "input").map_err(broken)?;
         for (name, tracker) in set {
-            let track = Track::new(tracker).metrics_every(every, skip).tap_history().at_most(AT_ONCE);
+            let track = Track::new(tracker).metrics_every(every, skip).tap_history();
             faults.push(track.fault());
             let probe = track.probe();
             let track = fg.add(track);

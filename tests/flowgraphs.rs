@@ -7,7 +7,7 @@ use kaflow::{
     channel::{FadingConfig, Profile, Scenario, TestBed},
     filter::{Filter, KrlsT, Nlms, Rls, Tracker, Windowed},
     flowgraphs::{
-        equalize::{self, Link},
+        equalize::{self, Cascade, Link},
         loopback, mimo, replay,
     },
     iq::{Datatype, Recording, Writer, sigmf::Meta},
@@ -77,6 +77,21 @@ fn the_kernel_equaliser_undoes_a_saturation_that_the_one_tap_equaliser_cannot() 
     assert!(one_tap.packets >= 20 && equalised.packets >= 20, "{one_tap:?} {equalised:?}");
     assert!(equalised.evm.percent() < 0.85 * one_tap.evm.percent(), "{one_tap:?} {equalised:?}");
     assert!(equalised.ber.rate() < 0.5 * one_tap.ber.rate(), "{one_tap:?} {equalised:?}");
+}
+
+#[test]
+fn through_echoes_a_linear_filter_with_a_kernel_filter_behind_it_beats_the_one_tap_equaliser() {
+    let profile = Profile::exponential(2, 3.0);
+    let link = Link { ofdm: Config::preset("paper").unwrap(), frames: 20, ibo_db: 2.0, profile, doppler: 1e-6, snr_db: 30.0, seed: 3 };
+    let linear = || Box::new(Rls::new(16, 0.9999, 0.01).unwrap());
+    let kernel = KrlsT::<f32, _>::new(Equivariant::new(1.0).unwrap(), 0.9999, 0.01, 60, 1).unwrap();
+    let (one_tap, alone) = equalize::run(&link, linear(), 16, 6).unwrap();
+    let (_, both) = equalize::run(&link, Box::new(Cascade { linear: linear(), kernel: Box::new(kernel) }), 16, 6).unwrap();
+    assert!(one_tap.packets >= 20 && both.packets >= 20, "{one_tap:?} {both:?}");
+    let evm = [&one_tap, &alone, &both].map(|q| q.evm.percent());
+    assert!(evm[2] < 0.75 * evm[0] && evm[2] < 0.75 * evm[1], "one tap {}, linear {}, both {}", evm[0], evm[1], evm[2]);
+    assert!(both.ber.rate() < 0.5 * one_tap.ber.rate(), "{:?} {:?}", one_tap.ber, both.ber);
+    assert!(both.points.len() == 4000 && one_tap.points.len() == 4000);
 }
 
 #[test]

@@ -1,7 +1,14 @@
 //! `kaflow track` as a user runs it.
 #![cfg(feature = "cli")]
 
-use std::{fs, path::Path, process::Stdio, time::Duration};
+use std::{
+    fs,
+    io::{Read, Write as _},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
 
 use assert_cmd::{Command, cargo::cargo_bin};
 use kaflow::{
@@ -149,12 +156,39 @@ fn bad_input_is_refused_in_one_clear_line() {
     raw(d.join("short.cf32"), &rx[..2000]);
     raw(d.join("silent.cf32"), &vec![Complex32::default(); 3000]);
     raw(d.join("copy.cf32"), &tx);
+    let nan = Complex32::new(f32::NAN, 0.0);
+    raw(d.join("nan.cf32"), &vec![nan; 3000]);
+    raw(d.join("one.cf32"), &tx[..1]);
+    raw(d.join("uno.cf32"), &rx[..1]);
+    raw(d.join("empty.cf32"), &[]);
+    raw(d.join("tx.bin"), &tx);
+    fs::create_dir(d.join("folder")).unwrap();
     for (name, rate) in [("slow", 1e6), ("fast", 2e6)] {
         let mut writer = Writer::create(d.join(name), Meta::new(Datatype::CF32_LE, Some(rate)), false).unwrap();
         writer.write(if name == "slow" { &tx } else { &rx }).unwrap();
         writer.finish().unwrap();
     }
     refused(d, "track nowhere.cf32 rx.cf32", &["nowhere.cf32"]);
+    refused(d, "track nowhere rx.cf32", &["nowhere: no such file"]);
+    refused(d, "track folder rx.cf32", &["folder"]);
+    refused(d, "track tx.bin rx.cf32", &["tx.bin", "--format"]);
+    refused(d, "track tx.bin rx.cf32 --format cf33_le", &["cf33_le", "did you mean 'cf32_le'?"]);
+    refused(d, "track tx.cf32 nan.cf32", &["nan.cf32", "NaN"]);
+    refused(d, "track nan.cf32 rx.cf32 --align none", &["nan.cf32", "NaN"]);
+    refused(d, "track empty.cf32 rx.cf32", &["empty.cf32 is empty"]);
+    refused(d, "track one.cf32 uno.cf32", &["1 samples", "256"]);
+    refused(d, "track tx.cf32 rx.cf32 --skip 3000", &["skip", "less than the 3000"]);
+    refused(d, "track tx.cf32 rx.cf32 --align 5000", &["5000", "overlap"]);
+    refused(d, "track tx.cf32 rx.cf32 --threads 0", &["threads", "0"]);
+    refused(d, "track tx.cf32 rx.cf32 --json nowhere/a.json", &["nowhere"]);
+    refused(d, "track tx.cf32 rx.cf32 --checkpoint nowhere/a.ck", &["nowhere"]);
+    refused(d, "track tx.cf32 rx.cf32 --checkpoint a.ck --checkpoint-every 0", &["checkpoint-every"]);
+    refused(d, "track tx.cf32 rx.cf32 --checkpoint tx.bin --resume", &["tx.bin", "checkpoint"]);
+    refused(d, "track tx.cf32 rx.cf32 --out tx.bin", &["tx.bin", "folder"]);
+    refused(d, "track tx.cf32 rx.cf32 third.cf32", &["third.cf32"]);
+    refused(d, "track tx.cf32 rx.cf32 --fliter nlms", &["--fliter", "--filter"]);
+    refused(d, "track --resume", &["--checkpoint"]);
+    refused(d, "trakc", &["trakc", "track"]);
     refused(d, "track tx.cf32", &["tx.cf32", "alone"]);
     refused(d, "track tx.cf32 short.cf32", &["3000", "2000", "--trim"]);
     refused(d, "track slow.sigmf-meta fast.sigmf-meta", &["1000000", "2000000"]);
@@ -179,7 +213,26 @@ fn equalisation_predicts_what_was_sent() {
     assert!(found["filters"][0]["nmse_db"].as_f64().unwrap() < -6.0, "{found}");
 }
 
-const LONG: &str = "track --preset a --samples 300000 --filter nlms --filter qklms --budget 50 --skip 100 --checkpoint-every 10000";
+/// All filters that run when nobody says.
+const LONG: &str = "track --preset a --samples 30000 --budget 60 --skip 100 --checkpoint-every 3000";
+
+/// Starts a run and kills it (SIGKILL) as soon as there is something to go on from.
+fn kill_once_there_is(checkpoint: &Path, directory: &Path, arguments: &str) {
+    let mut run = std::process::Command::new(cargo_bin!("kaflow"))
+        .current_dir(directory)
+        .args(arguments.split_whitespace())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    for _ in 0..10_000 {
+        if checkpoint.exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+}
 
 /// The figures of a run that do not depend on how fast it was.
 fn figures(path: &Path) -> Vec<(String, u64, u64, u64)> {
@@ -199,23 +252,12 @@ fn a_killed_run_resumes_to_the_bit() {
     let d = directory.path();
     kaflow(d, &format!("{LONG} --checkpoint whole.ck --json whole.json")).success();
 
-    let mut killed = std::process::Command::new(cargo_bin!("kaflow"))
-        .current_dir(d)
-        .args(format!("{LONG} --checkpoint killed.ck --json killed.json").split_whitespace())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    // Killed as soon as there is something to go on from; kill is SIGKILL.
-    for _ in 0..2000 {
-        if d.join("killed.ck").exists() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    killed.kill().unwrap();
-    killed.wait().unwrap();
+    kill_once_there_is(&d.join("killed.ck"), d, &format!("{LONG} --checkpoint killed.ck --json killed.json"));
+    let interim = fs::read(d.join("killed.ck")).unwrap();
     kaflow(d, &format!("{LONG} --checkpoint killed.ck --resume --json killed.json --force")).success();
+    assert_eq!(figures(&d.join("whole.json")).len(), 8);
     assert_eq!(figures(&d.join("killed.json")), figures(&d.join("whole.json")));
+    assert!(fs::read(d.join("whole.ck")).unwrap() != interim, "killed before its end");
 
     refused(d, &format!("{LONG} --mu 0.1 --checkpoint killed.ck --resume --json other.json"), &["killed.ck", "another run"]);
     fs::write(d.join("damaged.ck"), &fs::read(d.join("whole.ck")).unwrap()[..1000]).unwrap();
@@ -228,40 +270,48 @@ fn predictions_of_a_killed_run_continue_where_they_stopped() {
     let d = directory.path();
     let long = "track --preset a --samples 300000 --filter qklms --budget 100 --checkpoint-every 10000";
     kaflow(d, &format!("{long} --predictions whole.cf32 --checkpoint whole.ck")).success();
-    let mut killed = std::process::Command::new(cargo_bin!("kaflow"))
-        .current_dir(d)
-        .args(format!("{long} --predictions killed.cf32 --checkpoint killed.ck").split_whitespace())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    for _ in 0..2000 {
-        if d.join("killed.ck").exists() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    killed.kill().unwrap();
-    killed.wait().unwrap();
+    kill_once_there_is(&d.join("killed.ck"), d, &format!("{long} --predictions killed.cf32 --checkpoint killed.ck"));
     kaflow(d, &format!("{long} --predictions killed.cf32 --checkpoint killed.ck --resume")).success();
     assert!(fs::read(d.join("whole.cf32")).unwrap() == fs::read(d.join("killed.cf32")).unwrap());
 }
+
+/// A port that nobody listens on, just now.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Calls a filter over the control port; what it answers within two seconds.
+fn call(port: u16, block: usize, handler: &str, message: &str) -> String {
+    let mut answer = String::new();
+    if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) {
+        stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        let head = format!("POST /api/fg/0/block/{block}/call/{handler}/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n");
+        let _ = write!(stream, "{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{message}", message.len());
+        let _ = stream.read_to_string(&mut answer);
+    }
+    answer
+}
+
+fn start(directory: &Path, arguments: &str) -> std::process::Child {
+    let mut command = std::process::Command::new(cargo_bin!("kaflow"));
+    command.current_dir(directory).args(arguments.split_whitespace());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+const SET_MU: &str = r#"{"MapStrPmt":{"mu":{"F64":0.25}}}"#;
 
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_cleanly_with_what_has_been_done() {
     let directory = tempfile::tempdir().unwrap();
     let d = directory.path();
-    let child = std::process::Command::new(cargo_bin!("kaflow"))
-        .current_dir(d)
-        .args(
-            "track --preset a --samples 100000000 --filter nlms --watch --control 127.0.0.1:0 --json a.json --checkpoint a.ck"
-                .split_whitespace(),
-        )
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let port = free_port();
+    let endless = "track --preset a --samples 100000000 --filter nlms --watch --json a.json --checkpoint a.ck";
+    let child = start(d, &format!("{endless} --control 127.0.0.1:{port}"));
     std::thread::sleep(Duration::from_millis(2500));
+    // The test bed is block 1 behind the alignment, the first filter block 2.
+    assert!(call(port, 2, "set", SET_MU).contains("\"Ok\""), "a parameter changes while it runs");
+    assert!(call(port, 2, "set", &SET_MU.replace("mu", "nu")).contains("InvalidValue"));
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
@@ -272,4 +322,34 @@ fn an_interrupt_ends_cleanly_with_what_has_been_done() {
     assert_eq!(found["interrupted"], true);
     assert!(found["filters"][0]["samples"].as_u64().unwrap() > 0);
     assert!(d.join("a.ck").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_end_does_not_wait_for_what_is_on_the_way_to_a_slow_filter() {
+    let directory = tempfile::tempdir().unwrap();
+    let child = start(directory.path(), "track --preset a --samples 100000000 --filter nlms --filter krlst --json a.json");
+    std::thread::sleep(Duration::from_millis(1500));
+    std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+    let found = json(directory.path().join("a.json"));
+    let samples =
+        |name: &str| found["filters"].as_array().unwrap().iter().find(|f| f["name"] == name).unwrap()["samples"].as_u64().unwrap();
+    assert!(samples("krlst") < samples("nlms"), "{found}");
+}
+
+#[test]
+fn calls_to_a_filter_that_has_ended_do_no_harm() {
+    let directory = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let two = "track --preset a --samples 20000 --filter nlms --filter krlst --json a.json";
+    let child = start(directory.path(), &format!("{two} --control 127.0.0.1:{port}"));
+    // nlms has long ended when krlst is half through.
+    for _ in 0..4 {
+        std::thread::sleep(Duration::from_millis(250));
+        call(port, 2, "set", SET_MU);
+    }
+    assert!(child.wait_with_output().unwrap().status.success());
+    let found = json(directory.path().join("a.json"));
+    assert!(found["filters"].as_array().unwrap().iter().all(|f| f["samples"] == 20_000), "{found}");
 }

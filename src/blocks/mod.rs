@@ -40,6 +40,7 @@ mod message;
 mod meter;
 mod ofdm_rx;
 mod ofdm_tx;
+mod probe;
 #[cfg(feature = "soapy")]
 mod repeat;
 mod series;
@@ -76,6 +77,7 @@ pub use latency::Latency;
 pub use meter::Meter;
 pub use ofdm_rx::OfdmRx;
 pub use ofdm_tx::OfdmTx;
+pub use probe::{Probe, Report, Summary};
 #[cfg(feature = "soapy")]
 pub use repeat::Repeat;
 pub use series::{Row, Series};
@@ -90,5 +92,5 @@ pub use soapy_source::{SoapySource, TIME};
 pub use staged::Staged;
 pub use tags::{GAP, gap, gap_length};
 pub use taps::TapHistory;
-pub use track::{Probe, Report, Snapshot, Track};
+pub use track::{Snapshot, Track};
 pub use track_mimo::TrackMimo;

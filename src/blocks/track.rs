@@ -2,13 +2,16 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, Latency, Series, TapHistory, fault::guarded, message, state, tags};
+use super::{Fault, Latency, Probe, Report, Series, Summary, TapHistory, fault::guarded, message, state, tags};
 use crate::filter::{self, Tracker};
 
 /// Predicts each sample of `rx` from the samples of `tx` up to it, and learns.
@@ -75,40 +78,19 @@ where
     core: Core<T>,
     gaps: Vec<usize>,
     due: Vec<Pmt>,
+    /// Samples of one work call.
+    most: usize,
+    end: Arc<AtomicU64>,
     latency: Latency,
     probe: Probe,
     fault: Fault,
     confined: Option<PathBuf>,
-    most: usize,
 }
 
-/// What a [`Track`] block has done so far.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// Samples tracked, those before a resumption included.
-    pub samples: u64,
-    /// NMSE of the last row, in dB.
-    pub nmse_db: f64,
-    /// NMSE of all samples that were not skipped, in dB.
-    pub nmse_total_db: f64,
-    /// Centres or weights that the tracker holds.
-    pub centres: usize,
-}
-
-/// Reads a [`Track`] block's [`Report`] while it runs.
-#[derive(Clone, Debug, Default)]
-pub struct Probe(Arc<Mutex<Report>>);
-
-impl Probe {
-    /// The report as of the last work call.
-    pub fn read(&self) -> Report {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn write(&self, report: Report) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = report;
-    }
-}
+/// A work call that takes longer is the last one of its length.
+const SLOW: Duration = Duration::from_millis(5);
+/// Samples that a work call takes however slow they are.
+const LEAST: usize = 64;
 
 /// The state of a [`Track`] block at a sample, for [`Track::resume`].
 #[derive(Clone, Debug)]
@@ -154,19 +136,14 @@ where
             core,
             gaps: Vec::new(),
             due: Vec::new(),
+            most: 1024,
+            end: Arc::new(AtomicU64::new(u64::MAX)),
             latency: Latency::default(),
             probe: Probe::default(),
             fault: Fault::default(),
             confined: None,
             // A part of the buffer, so that the blocks around work meanwhile.
-            most: super::BUFFER / 4,
         }
-    }
-
-    /// Takes at most so many samples at a time: with a slow filter and few of them, the flowgraph can be stopped and its parameters set without a long wait.
-    pub fn at_most(mut self, samples: usize) -> Self {
-        self.most = samples.max(1);
-        self
     }
 
     /// Metrics every `every` samples (4096 if not set); the first `skip` samples are left out of the overall figure.
@@ -186,6 +163,13 @@ where
     /// An error from `keep` ends the flowgraph.
     pub fn snapshots(mut self, every: u64, keep: impl FnMut(Snapshot) -> crate::Result<()> + Send + 'static) -> Self {
         self.core.keep = Some((every.max(1), Box::new(keep)));
+        self
+    }
+
+    /// Ends as at the end of the streams when so many samples have been tracked, those before a resumption included. The number may be lowered while
+    /// the block runs; 0 is now.
+    pub fn end_at(mut self, samples: Arc<AtomicU64>) -> Self {
+        self.end = samples;
         self
     }
 
@@ -224,6 +208,17 @@ where
     /// How long samples stayed in the block, and how busy it was.
     pub fn latency(&self) -> &Latency {
         &self.latency
+    }
+
+    /// All of this together.
+    pub fn summary(&self) -> Summary {
+        Summary {
+            series: self.core.series.clone(),
+            centres: self.core.tracker.size(),
+            latency: self.latency.clone(),
+            taps: self.core.taps.clone(),
+            portrait: self.core.tracker.portrait(),
+        }
     }
 
     /// A handle that reads the block's figures while it runs.
@@ -375,7 +370,8 @@ where
         let (prediction, mut prediction_tags) = self.prediction.slice_with_tags();
         let (error, mut error_tags) = self.error.slice_with_tags();
         let available = tx_len.min(rx_len).min(prediction.len()).min(error.len());
-        let n = available.min(self.most);
+        let left = self.end.load(Ordering::Relaxed).saturating_sub(self.core.series.samples());
+        let n = available.min(self.most).min(left.try_into().unwrap_or(usize::MAX));
         io.call_again = n < available;
         if n > 0 {
             tags::copy(&[tx_tags, rx_tags], n, &mut prediction_tags);
@@ -389,16 +385,28 @@ where
             self.rx.consume(n);
             self.prediction.produce(n);
             self.error.produce(n);
-            self.latency.add(n as u64, start.elapsed());
+            let time = start.elapsed();
+            // A part of the buffer at a time, so that the blocks around work meanwhile, and a slow tracker hears of messages soon.
+            self.most = match time {
+                _ if n < self.most => self.most,
+                time if time > SLOW => (self.most / 2).max(LEAST),
+                time if time < SLOW / 4 => (self.most * 2).min(super::BUFFER / 4),
+                _ => self.most,
+            };
+            self.latency.add(n as u64, time);
             self.probe.write(self.core.report());
             for metrics in self.due.drain(..) {
                 mo.post("metrics", metrics).await?;
             }
         }
-        if (self.tx.finished() && n == tx_len) || (self.rx.finished() && n == rx_len) {
+        if (self.tx.finished() && n == tx_len) || (self.rx.finished() && n == rx_len) || n as u64 == left {
             self.core.snapshot(true).map_err(|e| self.fault.raise(e))?;
             io.finished = true;
         }
+        Ok(())
+    }
+    async fn deinit(&mut self, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
+        self.probe.end(self.summary());
         Ok(())
     }
 }

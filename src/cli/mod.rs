@@ -53,7 +53,15 @@ enum Command {
 /// Parses the command line and runs it: 0 when it worked, 2 when the input is at fault.
 pub fn main() -> ExitCode {
     // Without a command: what `kaflow track` does without arguments.
-    let result = match Cli::parse().command.unwrap_or_else(|| Command::Track(Box::new(track::Args::bare()))) {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            eprintln!("kaflow: {}", one_line(&error.to_string()));
+            return ExitCode::from(2);
+        }
+        Err(help) => help.exit(),
+    };
+    let result = match cli.command.unwrap_or_else(|| Command::Track(Box::new(track::Args::bare()))) {
         Command::Track(args) => track::run(*args),
         Command::Bench(args) => bench::run(args),
         Command::Fit(args) => fit::run(args),
@@ -71,4 +79,13 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// What is wrong, without the usage that follows it.
+fn one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    // That an argument could be meant as a file name is no help.
+    let lines: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("tip: to pass")).collect();
+    let text = lines.join(" ");
+    text.strip_prefix("error: ").map_or(text.clone(), str::to_owned) + "; see --help"
 }

@@ -73,7 +73,7 @@ impl Recording {
         let format = match format.or_else(|| Format::of(path)) {
             Some(format) => format,
             None if sigmf::files(path).0.exists() => Format::Sigmf,
-            None if !path.exists() => return Err(Error::io(path, io::ErrorKind::NotFound.into())),
+            None if !path.exists() => return Err(Error::io(path, io::Error::new(io::ErrorKind::NotFound, "no such file"))),
             None if path.extension().is_some_and(|e| e == "sigmf-collection") => {
                 return Err(Error::file(path, "file name", "is a collection: name one of its recordings"));
             }

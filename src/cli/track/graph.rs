@@ -7,6 +7,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, channel},
     },
     time::{Duration, Instant},
 };
@@ -25,9 +26,9 @@ use super::{
 };
 use crate::{
     Error, Result,
-    blocks::{Align, BedSource, Fault, IqSink, IqSource, Probe, Row, TapHistory, Track},
+    blocks::{Align, BedSource, Fault, IqSink, IqSource, Probe, Row, Summary, TapHistory, Track},
     cli::{interrupt, progress},
-    filter::{Adaptive as _, Portrait, Tracker, registry::Settings},
+    filter::{Portrait, Tracker, registry::Settings},
     iq::{Datatype, Writer, sigmf::Meta},
 };
 
@@ -47,19 +48,18 @@ pub(super) struct Tracked {
 }
 
 impl Tracked {
-    pub(super) fn of(name: &str, settings: Settings, track: &Tracking) -> Self {
-        let series = track.series();
+    pub(super) fn of(name: &str, settings: Settings, summary: &Summary) -> Self {
         Self {
             name: name.to_owned(),
             settings,
-            total: series.total(),
-            samples: series.samples(),
-            rows: series.rows(),
-            centres: track.tracker().size(),
-            rate: track.latency().rate(),
-            p99: track.latency().quantile(0.99),
-            taps: track.taps().cloned().unwrap_or_default(),
-            portrait: track.tracker().portrait(),
+            total: summary.series.total(),
+            samples: summary.series.samples(),
+            rows: summary.series.rows(),
+            centres: summary.centres,
+            rate: summary.latency.rate(),
+            p99: summary.latency.quantile(0.99),
+            taps: summary.taps.clone().unwrap_or_default(),
+            portrait: summary.portrait.clone(),
         }
     }
 }
@@ -89,10 +89,12 @@ pub(super) fn run(args: &Args, input: Input, survey: &Survey, filters: Vec<Ready
     let lead = if args.equalize { (0, lead) } else { (lead, 0) };
     let (align, lost) = source(&mut fg, input, lead, done, &stop, &mut faults)?;
 
+    let end = Arc::new(AtomicU64::new(u64::MAX));
     let mut tracks = Vec::new();
     let mut settings = Vec::new();
     for (i, ready) in filters.into_iter().enumerate() {
-        let mut track = Tracking::new(ready.tracker).metrics_every(every(survey.total), args.skip).tap_history().confined(".");
+        let mut track = Tracking::new(ready.tracker).metrics_every(every(survey.total), args.skip).tap_history();
+        track = track.confined(".").end_at(end.clone());
         if let Some(checkpoint) = &resumed {
             track.resume(&checkpoint.states[i])?;
         }
@@ -124,10 +126,11 @@ pub(super) fn run(args: &Args, input: Input, survey: &Survey, filters: Vec<Ready
         settings.push(ready.settings);
     }
 
-    let fg = execute(args, survey, fg, &tracks, &stop, &lost, &faults)?;
+    execute(args, survey, fg, &tracks, &End { stop: stop.clone(), samples: end }, &lost, &faults)?;
     let mut filters = Vec::new();
-    for ((track, name, _), settings) in tracks.iter().zip(settings) {
-        filters.push(Tracked::of(name, settings, &*track.get(&fg).map_err(broken)?));
+    for ((_, name, probe), settings) in tracks.iter().zip(settings) {
+        let summary = probe.summary().ok_or_else(|| Error::Data(format!("{name} has not ended")))?;
+        filters.push(Tracked::of(name, settings, summary));
     }
     Ok(Outcome { filters, interrupted: stop.load(Ordering::Relaxed), lost: lost.load(Ordering::Relaxed) })
 }
@@ -228,17 +231,14 @@ fn execute(
     survey: &Survey,
     fg: Flowgraph,
     tracks: &[(BlockRef<Tracking>, &'static str, Probe)],
-    stop: &Arc<AtomicBool>,
+    end: &End,
     lost: &Arc<AtomicU64>,
     faults: &[Fault],
-) -> Result<Flowgraph> {
+) -> Result<()> {
     // Errors are reported once, by us.
     config::set("log_level", "off");
     control_port(args)?;
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
-    if threads == 0 || threads > 1024 {
-        return Err(Error::parameter("threads", "between 1 and 1024", threads));
-    }
     let runtime = Runtime::with_scheduler(SmolScheduler::new(threads, false));
     interrupt::watch();
     let explain = |error: &dyn ToString| {
@@ -249,14 +249,16 @@ fn execute(
     if args.watch || args.control.is_some() {
         announce(args, tracks);
     }
-    let finished = Arc::new(AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| watch(args, survey, tracks, stop, lost, &finished));
-        let result = running.wait().map_err(|e| explain(&e));
-        finished.store(true, Ordering::Relaxed);
-        watcher.thread().unpark();
-        result
-    })
+    let (tell, ended) = channel();
+    std::thread::spawn(move || tell.send(running.wait().map(drop)));
+    match watch(args, survey, tracks, end, lost, &ended) {
+        Some(result) => result.map_err(|e| explain(&e)),
+        None => {
+            // Neither would the runtime end: it waits for the answer, too.
+            std::mem::forget(runtime);
+            faults.iter().try_for_each(Fault::check)
+        }
+    }
 }
 
 fn control_port(args: &Args) -> Result<()> {
@@ -288,24 +290,55 @@ fn announce(args: &Args, tracks: &[(BlockRef<Tracking>, &'static str, Probe)]) {
     }
 }
 
-/// A bar, or a line a second, until the run has finished.
-fn watch(
+/// How the run is ended before its time.
+struct End {
+    /// Tells the sources.
+    stop: Arc<AtomicBool>,
+    /// Tells the filters after how many samples.
+    samples: Arc<AtomicU64>,
+}
+
+/// Samples that a filter may take while it is told where to end.
+const AHEAD: u64 = 1 << 14;
+
+/// How long the runtime may take to end after all filters have.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A bar, or a line a second, until the run has ended; gives its result.
+///
+/// None when the runtime does not end although all filters have: a call over the control port that reaches a block behind its end is never answered, and
+/// the runtime waits for that.
+fn watch<R>(
     args: &Args,
     survey: &Survey,
     tracks: &[(BlockRef<Tracking>, &'static str, Probe)],
-    stop: &AtomicBool,
+    end: &End,
     lost: &AtomicU64,
-    finished: &AtomicBool,
-) {
+    ended: &Receiver<R>,
+) -> Option<R> {
     let slowest = || tracks.iter().map(|(_, _, probe)| probe.read().samples).min().unwrap_or(0);
     let bar = progress::bar(if args.watch { 0 } else { survey.total }, "tracking");
     let (start, mut last, mut before) = (Instant::now(), Instant::now(), slowest());
+    let mut overdue = None;
     bar.set_position(before);
     bar.reset_eta();
-    while !finished.load(Ordering::Relaxed) {
-        std::thread::park_timeout(Duration::from_millis(100));
-        // The sources end their streams; what is on the way is still tracked, by all filters alike.
-        stop.fetch_or(interrupt::requested(), Ordering::Relaxed);
+    let result = loop {
+        match ended.recv_timeout(Duration::from_millis(100)) {
+            Ok(result) => break Some(result),
+            Err(RecvTimeoutError::Disconnected) => break None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if config::config().ctrlport_enable
+            && tracks.iter().all(|(_, _, probe)| probe.summary().is_some())
+            && overdue.get_or_insert_with(Instant::now).elapsed() > GRACE
+        {
+            break None;
+        }
+        if interrupt::requested() && !end.stop.swap(true, Ordering::Relaxed) {
+            // What is on the way to a slow filter can be minutes of work. A checkpoint needs all filters at one sample: soon behind the fastest one.
+            let fastest = tracks.iter().map(|(_, _, probe)| probe.read().samples).max().unwrap_or(0);
+            end.samples.store(if args.checkpoint.is_some() { fastest + AHEAD } else { 0 }, Ordering::Relaxed);
+        }
         bar.set_position(slowest());
         if args.watch && last.elapsed() >= Duration::from_secs(1) {
             let now = slowest();
@@ -316,6 +349,7 @@ fn watch(
             eprintln!("{seconds} s: {now} samples, {:.3} MS/s, {lost} dropped, NMSE dB: {}", rate / 1e6, errors.join(", "));
             (last, before) = (Instant::now(), now);
         }
-    }
+    };
     bar.finish_and_clear();
+    result
 }

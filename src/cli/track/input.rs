@@ -100,7 +100,12 @@ impl Input {
                 let pair = Pair::open(pair).map_err(|error| alone(pair, error))?;
                 (pair.tx, pair.rx)
             }
-            (Some(tx), Some(rx)) => (Recording::open(tx, args.format)?, Recording::open(rx, args.format)?),
+            (Some(tx), Some(rx)) => {
+                if let Some(folder) = [tx, rx].into_iter().find(|path| path.is_dir()) {
+                    return Err(Error::file(folder, "recording", "is a folder: give it alone, or name two recordings"));
+                }
+                (Recording::open(tx, args.format)?, Recording::open(rx, args.format)?)
+            }
         };
         let look = check(args, &mut tx, &mut rx)?;
         let step = match args.align {
@@ -146,6 +151,9 @@ impl Input {
                 (a, b, rx.sample_rate().or(tx.sample_rate()), *step, total, source)
             }
         };
+        if total == 0 {
+            return Err(Error::Data(format!("the recordings do not overlap at a delay of {} samples", step.delay())));
+        }
         let alignment = step.found;
         let ahead = alignment.map_or(0, |a| a.advance).min(args.taps / 2);
         let advance = args.advance.unwrap_or(if args.equalize { args.taps / 2 } else { ahead });
@@ -253,6 +261,23 @@ fn in_step(tx: &Recording, rx: &Recording) -> bool {
     [tx, rx].iter().all(|r| r.meta().global.extra.get(ALIGNED).is_some_and(|aligned| aligned == true))
 }
 
+/// What has been seen in a recording.
+#[derive(Clone, Copy, Default)]
+struct Holds {
+    numbers: bool,
+    /// Numbers that are not zero.
+    signal: bool,
+}
+
+impl Holds {
+    fn look(&mut self, samples: &[Complex32]) {
+        for z in samples.iter().filter(|z| z.re.is_finite() && z.im.is_finite()) {
+            self.numbers = true;
+            self.signal |= *z != Complex32::default();
+        }
+    }
+}
+
 /// Refuses what cannot be tracked.
 fn check(args: &Args, tx: &mut Recording, rx: &mut Recording) -> Result<Look> {
     let name = |r: &Recording| r.data_path().display().to_string();
@@ -268,29 +293,35 @@ fn check(args: &Args, tx: &mut Recording, rx: &mut Recording) -> Result<Look> {
     {
         return Err(Error::Data(format!("{} has {a} samples a second and {} has {b}: resample one of them", name(tx), name(rx))));
     }
+    if let Some(empty) = [&*tx, &*rx].into_iter().find(|recording| recording.is_empty()) {
+        return Err(Error::Data(format!("{} is empty: it holds no sample", name(empty))));
+    }
     // A live recording that was cut short: each file goes as far as it was on disk.
     if tx.len() != rx.len() && !args.trim && !in_step(tx, rx) {
         let lengths = format!("{} has {} samples and {} has {}", name(tx), tx.len(), name(rx), rx.len());
         return Err(Error::Data(format!("{lengths}: add --trim to use the common part")));
     }
     let mut same = tx.len() == rx.len();
-    let (mut loud_tx, mut loud_rx) = (false, false);
+    let (mut tx_holds, mut rx_holds) = (Holds::default(), Holds::default());
     let mut look = Look { real: true, rx_power: 0.0 };
     let (mut a, mut b) = (vec![Complex32::default(); LOOK], vec![Complex32::default(); LOOK]);
     // One look decides, unless the recordings start silent or alike.
     loop {
         let (n, m) = (tx.read(&mut a)?, rx.read(&mut b)?);
-        loud_tx |= a[..n].iter().any(|z| *z != Complex32::default());
-        loud_rx |= b[..m].iter().any(|z| *z != Complex32::default());
+        tx_holds.look(&a[..n]);
+        rx_holds.look(&b[..m]);
         look.real &= a[..n].iter().chain(&b[..m]).all(|z| z.im == 0.0);
         look.rx_power = look.rx_power.max(crate::metrics::power(&b[..m]));
         same &= n == m && a[..n].iter().zip(&b[..m]).all(|(a, b)| a == b);
-        if (n == 0 && m == 0) || (loud_tx && loud_rx && !same) {
+        if (n == 0 && m == 0) || (tx_holds.signal && rx_holds.signal && !same) {
             break;
         }
     }
-    for (loud, recording) in [(loud_tx, &*tx), (loud_rx, &*rx)] {
-        if !loud {
+    for (holds, recording) in [(tx_holds, &*tx), (rx_holds, &*rx)] {
+        if !holds.numbers {
+            return Err(Error::Data(format!("{} holds no number: all its samples are NaN or infinite", name(recording))));
+        }
+        if !holds.signal {
             return Err(Error::Data(format!("{} is silent: all its samples are zero", name(recording))));
         }
     }

@@ -130,10 +130,19 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     if args.record && args.resume {
         return Err(Error::parameter("resume", "without --record: a SigMF recording is sealed when it is closed", "both"));
     }
+    if let Some(threads) = args.threads.filter(|threads| !(1..=1024).contains(threads)) {
+        return Err(Error::parameter("threads", "between 1 and 1024", threads));
+    }
+    if args.checkpoint_every == 0 {
+        return Err(Error::parameter("checkpoint-every", "1 or more", 0));
+    }
     default_folder(&mut args);
     check_outputs(&args)?;
     let mut input = Input::open(&args)?;
     let survey = input.survey(&args)?;
+    if args.skip >= survey.total {
+        return Err(Error::parameter("skip", format!("less than the {} samples there are", survey.total), args.skip));
+    }
     let filters = filters::settle(&choices, &args, &survey)?;
     if let Some(out) = &args.out {
         std::fs::create_dir_all(out).map_err(|e| Error::io(out, e))?;
@@ -153,14 +162,13 @@ fn default_folder(args: &mut Args) {
 }
 
 fn check_outputs(args: &Args) -> Result<()> {
-    if let Some(json) = &args.json {
-        output::check_free(json, args.force)?;
-    }
-    if let Some(predictions) = args.predictions.as_ref().filter(|_| !args.resume) {
-        output::check_free(predictions, args.force)?;
-    }
-    if let Some(checkpoint) = args.checkpoint.as_ref().filter(|_| !args.resume) {
-        output::check_free(checkpoint, args.force)?;
+    let resumed = [&args.predictions, &args.checkpoint].into_iter().filter(|_| !args.resume);
+    for path in resumed.chain([&args.json]).flatten() {
+        // A run of hours must not end at a folder that is not there.
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+            return Err(Error::file(path, "output", format!("there is no folder {}", folder.display())));
+        }
+        output::check_free(path, args.force)?;
     }
     if let Some(out) = &args.out {
         report::check_folder(out, args.force || args.resume)?;

@@ -14,6 +14,9 @@ use crate::{Error, Result, cli::output::Output, plot};
 
 /// Refuses a folder that holds results already, unless they may be replaced.
 pub(super) fn check_folder(folder: &Path, force: bool) -> Result<()> {
+    if folder.is_file() {
+        return Err(Error::file(folder, "output", "is a file; name a folder"));
+    }
     let of = |name: &&str| plot::files(&folder.join(name)).into_iter().chain([folder.join(format!("{name}.csv"))]);
     let taken = std::iter::once(folder.join("report.html")).chain(pictures::NAMES.iter().flat_map(of)).find(|path| path.exists());
     match taken {
@@ -37,12 +40,12 @@ pub(super) fn write(args: &Args, survey: &Survey, outcome: &Outcome, elapsed: Du
         writeln!(out, "{text}").map_err(|e| Error::io(path, e))?;
         out.finish()?;
     }
-    let table = table(outcome);
+    let summary = summary(args, survey, outcome, elapsed);
     if let Some(folder) = &args.out {
-        files(args, survey, outcome, folder, &table)?;
+        files(args, survey, outcome, folder, &summary)?;
     }
     let mut stdout = std::io::stdout().lock();
-    let _ = write!(stdout, "{}{table}", summary(args, survey, outcome, elapsed));
+    let _ = write!(stdout, "{summary}\n\n{}", table(outcome));
     if let Some(folder) = &args.out {
         let _ = writeln!(stdout, "{}", folder.join("report.html").display());
     }
@@ -72,15 +75,23 @@ fn summary(args: &Args, survey: &Survey, outcome: &Outcome, elapsed: Duration) -
     if outcome.interrupted {
         line += ", interrupted";
     }
-    line + "\n\n"
+    line
+}
+
+const COLUMNS: [&str; 5] = ["filter", "NMSE dB", "centres", "MS/s", "p99 latency"];
+
+/// A row of the table for each filter, the best first.
+fn rows(outcome: &Outcome) -> Vec<[String; 5]> {
+    let row = |f: &Tracked| {
+        let (error, rate) = (format!("{:.2}", f.total.nmse_db()), format!("{:.3}", f.rate / 1e6));
+        [f.name.to_owned(), error, f.centres.to_string(), rate, duration(f.p99)]
+    };
+    by_error(outcome).into_iter().map(row).collect()
 }
 
 fn table(outcome: &Outcome) -> String {
-    let mut text = format!("{:<12} {:>8} {:>8} {:>9} {:>12}\n", "filter", "NMSE dB", "centres", "MS/s", "p99 latency");
-    for f in by_error(outcome) {
-        let _ = writeln!(text, "{:<12} {:>8.2} {:>8} {:>9.3} {:>12}", f.name, f.total.nmse_db(), f.centres, f.rate / 1e6, duration(f.p99));
-    }
-    text
+    let line = |[name, error, centres, rate, p99]: [&str; 5]| format!("{name:<12} {error:>8} {centres:>8} {rate:>9} {p99:>12}\n");
+    line(COLUMNS) + &rows(outcome).iter().map(|row| line(row.each_ref().map(String::as_str))).collect::<String>()
 }
 
 fn duration(d: Duration) -> String {
@@ -126,7 +137,7 @@ fn json(args: &Args, survey: &Survey, outcome: &Outcome) -> Value {
 }
 
 /// Curves, pictures and the page.
-fn files(args: &Args, survey: &Survey, outcome: &Outcome, folder: &Path, table: &str) -> Result<()> {
+fn files(args: &Args, survey: &Survey, outcome: &Outcome, folder: &Path, summary: &str) -> Result<()> {
     let filters = by_error(outcome);
     let mut figures = String::new();
     for Picture { name, figure, csv } in pictures::all(args, survey, outcome)? {
@@ -144,18 +155,31 @@ fn files(args: &Args, survey: &Survey, outcome: &Outcome, folder: &Path, table: 
         let values: Vec<_> = f.settings.values().iter().map(|(name, value)| format!("{name} {value}")).collect();
         let _ = writeln!(parameters, "<tr><td>{}</td><td>{}</td></tr>", f.name, escape(&values.join(", ")));
     }
+    let cells = |cells: &[&str], tag: &str| cells.iter().map(|cell| format!("<{tag}>{cell}</{tag}>")).collect::<String>();
+    let mut table = format!("<tr>{}</tr>\n", cells(&COLUMNS, "th"));
+    for row in rows(outcome) {
+        let _ = writeln!(table, "<tr>{}</tr>", cells(&row.each_ref().map(String::as_str), "td"));
+    }
+    let task = if args.equalize {
+        "what was sent is predicted from what was received"
+    } else {
+        "what is received is predicted from what was sent"
+    };
     let path = folder.join("report.html");
     let mut page = Output::create(&path, true)?;
     let text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>kaflow track</title>\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n\
          <style>:root{{color-scheme:light dark}}body{{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em}}\
-         pre{{overflow-x:auto}}td{{padding:.1em 1em .1em 0;vertical-align:top}}\
+         pre{{overflow-x:auto}}th,td{{padding:.1em 1.5em .1em 0;text-align:left;vertical-align:top}}\
+         .figures :is(th,td):not(:first-child){{text-align:right;font-variant-numeric:tabular-nums}}summary{{cursor:pointer}}\
          figure{{margin:1.5em 0}}svg{{max-width:100%;height:auto;border-radius:4px}}</style>\n\
-         </head><body>\n<h1>kaflow track</h1>\n{}\n<pre>{}</pre>\n{figures}<h2>Parameters</h2>\n\
+         </head><body>\n<h1>kaflow track</h1>\n\
+         <p>One step ahead, {task}; the error (NMSE) is relative to the power of what is predicted: the lower the better.<br>{}.</p>\n{}\n\
+         <table class=\"figures\">{table}</table>\n{figures}<h2>Parameters</h2>\n\
          <table><tr><td>all</td><td>taps {}, ahead {}, skip {}</td></tr>\n{parameters}</table>\n</body></html>\n",
+        escape(summary),
         source(survey),
-        escape(table),
         args.taps,
         survey.advance,
         args.skip,

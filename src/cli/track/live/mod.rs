@@ -210,7 +210,7 @@ impl Session<'_> {
     fn outcome(&self, finished: &Finished, settings: Vec<crate::filter::registry::Settings>) -> Result<Outcome> {
         let mut filters = Vec::new();
         for ((name, track), settings) in finished.tracks()?.into_iter().zip(settings) {
-            filters.push(Tracked::of(name, settings, &track));
+            filters.push(Tracked::of(name, settings, &track.summary()));
         }
         let lost = finished.health.missing.load(Ordering::Relaxed);
         Ok(Outcome { filters, interrupted: self.stop.load(Ordering::Relaxed), lost })

@@ -1,0 +1,61 @@
+//! What can be seen of a tracking block from outside.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::{Latency, Series, TapHistory};
+use crate::filter::Portrait;
+
+/// What a [`Track`](super::Track) block has done so far.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Samples tracked, those before a resumption included.
+    pub samples: u64,
+    /// NMSE of the last row, in dB.
+    pub nmse_db: f64,
+    /// NMSE of all samples that were not skipped, in dB.
+    pub nmse_total_db: f64,
+    /// Centres or weights that the tracker holds.
+    pub centres: usize,
+}
+
+/// What a [`Track`](super::Track) block has done in all.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The errors over time.
+    pub series: Series,
+    /// Centres or weights that the tracker holds.
+    pub centres: usize,
+    /// How long samples stayed in the block, and how busy it was.
+    pub latency: Latency,
+    /// The taps over time, where [`Track::tap_history`](super::Track::tap_history) was asked for.
+    pub taps: Option<TapHistory>,
+    /// What the tracker had learned.
+    pub portrait: Portrait,
+}
+
+/// Reads a [`Track`](super::Track) block's [`Report`] while it runs, and its [`Summary`] once it has ended.
+#[derive(Clone, Debug, Default)]
+pub struct Probe {
+    report: Arc<Mutex<Report>>,
+    summary: Arc<OnceLock<Summary>>,
+}
+
+impl Probe {
+    /// The report as of the last work call.
+    pub fn read(&self) -> Report {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The summary, once the block has ended: also when the flowgraph around it has not, or has failed.
+    pub fn summary(&self) -> Option<&Summary> {
+        self.summary.get()
+    }
+
+    pub(super) fn write(&self, report: Report) {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
+    }
+
+    pub(super) fn end(&self, summary: Summary) {
+        self.summary.get_or_init(|| summary);
+    }
+}
