@@ -7,7 +7,7 @@ mod common;
 use common::shared;
 use kaflow::channel::{Doppler, Scenario, TestBed};
 use kaflow::filter::two_speed::{Motion, TwoSpeed, TwoSpeedConfig, pair};
-use kaflow::filter::{Adaptive, Mixture, MixtureConfig, Residual, Tracker};
+use kaflow::filter::{Adaptive, Mixture, MixtureConfig, Residual, Tracker, registry};
 use kaflow::{Complex, Complex32};
 
 /// One tracked stream.
@@ -328,6 +328,53 @@ fn memory_of_the_amplifier_is_learned() {
     let (without, with) = (nmse(0), nmse(1));
     println!("amplifier with memory: {without:.2} dB, with memory 1 {with:.2} dB");
     assert!(with < without - 6.0, "{with} and {without}");
+    // Nobody has to know that: the mixture has members for it.
+    let nmse = track(&mut mixture(4, 0), &tx, &rx).nmse_from(8000);
+    println!("amplifier with memory: mixture {nmse:.2} dB");
+    assert!(nmse < -30.0, "{nmse}");
+}
+
+#[test]
+fn the_mixture_keeps_up_with_a_memory_polynomial_on_its_own_ground() {
+    let (tx, _) = simulated("a", 46, 1e-3, 20_000);
+    let noise = common::noise(3, tx.len());
+    let terms = [
+        [(1.0, 0.1), (-0.12, 0.05), (0.01, -0.005)],
+        [(0.2, -0.1), (0.06, 0.04), (-0.004, 0.002)],
+        [(-0.05, 0.03), (0.02, -0.03), (0.0, 0.0)],
+    ];
+    let echo = |x: Complex32, c: [(f32, f32); 3]| {
+        let (power, [a, b, c]) = (x.norm_sqr(), c.map(|(re, im)| Complex32::new(re, im)));
+        x * (a + b * power + c * power * power)
+    };
+    for (noise_db, doppler) in [(-20.0, 0.0), (-40.0, 0.0), (-25.0, 1e-4)] {
+        let rx: Vec<Complex32> = (0..tx.len())
+            .map(|n| {
+                let clean: Complex32 = terms.iter().enumerate().filter(|(l, _)| *l <= n).map(|(l, c)| echo(tx[n - l], *c)).sum();
+                let channel = Complex32::from_polar(1.0, std::f32::consts::TAU * doppler * n as f32);
+                let level = 10f32.powf(noise_db / 20.0) * 1.2;
+                clean * channel + Complex32::new(noise[n].re as f32, noise[n].im as f32) * level
+            })
+            .collect();
+        let recipe = registry::recipe("mp-rls").unwrap().settle(&registry::Values::new(), 2.0).unwrap();
+        let polynomial = track(&mut *registry::tracker(&recipe, 4).unwrap(), &tx, &rx).nmse_from(8000);
+        let nmse = track(&mut mixture(4, 0), &tx, &rx).nmse_from(8000);
+        println!("memory polynomial, noise {noise_db} dB, Doppler {doppler}: mixture {nmse:.2} dB, mp-rls {polynomial:.2} dB");
+        assert!(nmse < polynomial + 0.5, "noise {noise_db} dB, Doppler {doppler}: {nmse} and {polynomial}");
+    }
+}
+
+#[test]
+fn a_residual_stage_helps_on_a_measured_amplifier() {
+    let Some((tx, rx)) = recorded("opendpd_dpa200") else { return };
+    let spread = (4.0 * tx.iter().map(|x| f64::from(x.norm_sqr())).sum::<f64>() / tx.len() as f64).sqrt();
+    let run = |name: &str| {
+        let settings = registry::recipe(name).unwrap().settle(&registry::Values::new(), spread).unwrap();
+        track(&mut *registry::tracker(&settings, 4).unwrap(), &tx, &rx).nmse_from(8000)
+    };
+    let (alone, both) = (run("mixture"), run("residual"));
+    println!("opendpd_dpa200, from 8001: mixture {alone:.2} dB, residual {both:.2} dB");
+    assert!(both < alone && both < -34.5, "{both} and {alone}");
 }
 
 #[test]
@@ -401,8 +448,15 @@ type Build = fn() -> Box<dyn Tracker<f32>>;
 
 #[test]
 fn results_do_not_depend_on_how_the_streams_are_cut() {
-    let (tx, rx) = simulated("a", 8, 1e-3, 3000);
-    let build: [Build; 3] = [
+    let (mut tx, mut rx) = simulated("a", 8, 1e-3, 3000);
+    // Whatever makes the tracker stop and think.
+    tx[..40].fill(Complex32::default());
+    tx[40..700].iter_mut().chain(&mut rx[40..700]).for_each(|z| z.im = 0.0);
+    tx[1000..1600].iter_mut().for_each(|x| *x *= 3.0);
+    (tx[800].re, rx[900].im, tx[1700]) = (f32::NAN, f32::INFINITY, Complex32::new(1e6, 1.0));
+    let build: [Build; 5] = [
+        || Box::new(two_speed(TwoSpeedConfig::default())),
+        || Box::new(two_speed(TwoSpeedConfig { widely_linear: true, taps: 3, ..TwoSpeedConfig::default() })),
         || Box::new(two_speed(TwoSpeedConfig { carrier: true, memory: 1, ..TwoSpeedConfig::default() })),
         || Box::new(mixture(4, 0)),
         || Box::new(Residual::new(Box::new(two_speed(TwoSpeedConfig::default())), Box::new(two_speed(TwoSpeedConfig::default())))),
@@ -503,7 +557,23 @@ fn wrong_parameters_are_named() {
         assert!(error.starts_with(name), "{error}");
     }
     let mut tracker = two_speed(TwoSpeedConfig::default());
-    assert!(tracker.set("span", 0.0).is_err() && tracker.set("sigma", 1.0).is_err() && tracker.set("span", 50.0).is_ok());
-    assert!(mixture(4, 0).set("forgetting", 2.0).is_err());
+    for (name, value, ok) in [
+        ("span", 50.0, true),
+        ("span", 0.0, false),
+        ("drift", 1e-5, true),
+        ("drift", -1.0, false),
+        ("carrier", 1.0, true),
+        ("carrier", 0.5, false),
+    ] {
+        assert_eq!(tracker.set(name, value).is_ok(), ok, "{name} {value}");
+    }
+    for name in ["rbfs", "memory", "motion", "widely-linear"] {
+        let error = tracker.set(name, 3.0).unwrap_err().to_string();
+        assert!(error.starts_with(name) && error.contains("size of its state"), "{error}");
+    }
+    let error = tracker.set("sigma", 1.0).unwrap_err().to_string();
+    assert!(error.contains("span"), "{error}");
+    let mut mixture = mixture(4, 0);
+    assert!(mixture.set("evidence", 2.0).is_err() && mixture.set("evidence", 0.98).is_ok() && mixture.set("span", 9.0).is_err());
     assert!(Mixture::<f32>::new(Vec::new(), 0.9).is_err());
 }

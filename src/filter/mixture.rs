@@ -39,6 +39,8 @@ pub struct MixtureConfig {
     pub centres: usize,
     /// Taps of the member for still channels: an amplifier's output filter rings longer than a channel has echoes.
     pub still_taps: usize,
+    /// Memory of the nonlinearity in samples, as far as there are taps, for the members that are amplifiers with memory; 0 leaves them out.
+    pub memory: usize,
     /// Spans of the members for moving channels, see [`TwoSpeedConfig::span`].
     pub spans: Vec<f64>,
     /// Whether all members have conjugate taps too.
@@ -54,6 +56,7 @@ impl Default for MixtureConfig {
             advance: 0,
             centres: 8,
             still_taps: 32,
+            memory: 3,
             spans: vec![10.0, 18.0, 32.0, 60.0, 150.0],
             widely_linear: false,
             forgetting: 0.99,
@@ -75,6 +78,17 @@ impl MixtureConfig {
             self.spans.iter().map(|&span| (format!("two-speed {span}"), TwoSpeedConfig { span, ..base.clone() })).collect();
         for span in [30.0, 150.0] {
             members.push((format!("two-speed {span}, carrier"), TwoSpeedConfig { span, carrier: true, ..base.clone() }));
+        }
+        // An amplifier that saturates each of its echoes in another way, in front of a flat, a still or a moving channel.
+        let memory = self.memory.min(self.taps.saturating_sub(1));
+        if memory > 0 && self.centres > 0 {
+            let amplifier = TwoSpeedConfig { memory, advance: 0, ..base.clone() };
+            members.push(("two-speed memory, flat".into(), TwoSpeedConfig { taps: 1, span: 60.0, ..amplifier.clone() }));
+            members.push((
+                "two-speed memory, still".into(),
+                TwoSpeedConfig { taps: 2, motion: Motion::Walk, span: 300.0, ..amplifier.clone() },
+            ));
+            members.push(("two-speed memory".into(), TwoSpeedConfig { taps: self.taps, span: 100.0, ..amplifier }));
         }
         if self.still_taps > 0 {
             let still = TwoSpeedConfig { taps: self.still_taps.max(self.taps), motion: Motion::Walk, span: 1000.0, ..base };
@@ -135,7 +149,7 @@ impl<T: Real> Mixture<T> {
         Ok(mixture)
     }
 
-    /// [`TwoSpeed`] trackers of several rates, some with a carrier, and one with a long window for still channels.
+    /// [`TwoSpeed`] trackers of several rates, some with a carrier, some whose nonlinearity has memory, and one with a long window for still channels.
     pub fn standard(config: &MixtureConfig) -> Result<Self> {
         let mut members: Vec<(String, Box<dyn Tracker<T>>)> = Vec::new();
         for (name, config) in config.members() {
@@ -229,8 +243,8 @@ impl<T: Real> Adaptive for Mixture<T> {
     }
 
     fn set(&mut self, name: &str, value: f64) -> Result<()> {
-        if name != "forgetting" {
-            return Err(Error::NotApplicable { filter: "mixture".into(), name: name.into(), known: vec!["forgetting".into()] });
+        if !["evidence", "forgetting"].contains(&name) {
+            return Err(Error::NotApplicable { filter: "mixture".into(), name: name.into(), known: vec!["evidence".into()] });
         }
         require(value > 0.0 && value <= 1.0, name, "above 0 and at most 1", value)?;
         self.forgetting = value;

@@ -222,9 +222,9 @@ pub const RECIPES: &[Recipe] = &[
         reference: "kaflow",
         task: Task::Stream,
         parameters: &[
-            ("first", Named("two-speed")),
+            ("first", Named("mixture")),
             ("second", Named("qklms")),
-            ("sigma", Spread(1.0)),
+            ("sigma", Spread(0.5)),
             ("eta", Is(0.1)),
             ("epsilon", Spread(0.25)),
             ("lambda", Is(0.999)),

@@ -4,7 +4,7 @@ use num_complex::Complex;
 use num_traits::{One, Zero};
 
 use super::{EAGER, LAZY, OFFSET_PRIOR, Power, TwoSpeed};
-use crate::filter::{Adaptive, state};
+use crate::filter::{Adaptive, require, state};
 use crate::{Error, Real, Result};
 
 impl<T: Real> Adaptive for TwoSpeed<T> {
@@ -24,7 +24,7 @@ impl<T: Real> Adaptive for TwoSpeed<T> {
         self.offset_variance = if self.config.offset { T::of(OFFSET_PRIOR) } else { T::zero() };
         self.carrier = T::zero();
         self.turn = Complex::one();
-        self.surprise = T::one();
+        (self.surprise, self.shock) = (T::one(), T::one());
         (self.steps, self.count, self.since_jump, self.since_slow, self.unclean) = (0, 0, 0, 0, 0);
         self.eager = EAGER;
         self.wait = LAZY;
@@ -36,15 +36,22 @@ impl<T: Real> Adaptive for TwoSpeed<T> {
         match name {
             "span" => config.span = value,
             "drift" => config.drift = value,
+            "carrier" => {
+                require(value == 0.0 || value == 1.0, name, "0 (no) or 1 (yes)", value)?;
+                config.carrier = value == 1.0;
+            }
+            "rbfs" | "memory" | "motion" | "widely-linear" => {
+                return Err(Error::parameter(name, "what the tracker was built with, since it fixes the size of its state", value));
+            }
             _ => {
-                return Err(Error::NotApplicable {
-                    filter: "two-speed".into(),
-                    name: name.into(),
-                    known: vec!["span".into(), "drift".into()],
-                });
+                let known = ["span", "drift", "carrier"].map(String::from).to_vec();
+                return Err(Error::NotApplicable { filter: "two-speed".into(), name: name.into(), known });
             }
         }
         config.validate()?;
+        if !config.carrier {
+            (self.carrier, self.turn) = (T::zero(), Complex::one());
+        }
         self.channel.set_span(config.span);
         self.saturation.set_drift(config.drift);
         self.config = config;
@@ -87,7 +94,8 @@ impl<T: Real> TwoSpeed<T> {
     /// Whether the tracker can go on from its scalars. What the vectors hold is looked after while tracking.
     fn is_sound(&self) -> bool {
         let (o, t) = (self.offset, self.turn);
-        let scalars = [self.inverse, self.noise, self.slow, o.re, o.im, self.offset_variance, self.carrier, t.re, t.im, self.surprise];
+        let scalars =
+            [self.inverse, self.noise, self.slow, o.re, o.im, self.offset_variance, self.carrier, t.re, t.im, self.surprise, self.shock];
         let counts = [self.steps, self.count, self.since_jump, self.since_slow, self.wait, self.eager, self.unclean];
         scalars.iter().all(|x| x.is_finite()) && counts.iter().all(|&n| n <= u64::MAX / 2) && self.power.is_sound()
     }

@@ -104,6 +104,20 @@ impl<T: Real> Channel<T> {
         }
     }
 
+    /// The taps have jumped: errors have a variance of `size` in units of the noise, of which each tap is to blame for its part.
+    pub(super) fn jump(&mut self, size: T) {
+        let n = self.h.len();
+        let each = (size / T::of(self.taps as f64)).min(T::of(PRIOR));
+        for i in 0..self.taps {
+            self.pp.re[i * n + i] += each;
+            if self.moving {
+                self.vv.re[i * n + i] += each * T::of(PRIOR_VELOCITY / PRIOR);
+            }
+        }
+        self.each[..self.taps].fill(self.diffusion);
+        self.bound();
+    }
+
     pub(super) fn reset(&mut self) {
         self.h.clear();
         self.v.clear();

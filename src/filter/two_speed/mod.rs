@@ -35,15 +35,21 @@
 //!
 //! # Updates
 //!
-//! With `d_j = sum_l h_l x_{t-l} phi_j(|x_{t-l}|)` (the regressor of `theta`) and `u` (that of `h`), given all up to `t-1`:
+//! With `d_j = sum_l h_l x_{t-l} phi_j(|x_{t-l}|)` (the regressor of `theta`) and `u = (u_t, u_{t-1}, ...)` (that of `h`), given all up to `t-1`:
 //!
 //! ```text
-//!   p  = h.u + b                                      prediction
+//!   p  = h.u + b                                        prediction
 //!   S  = sigma^2 (1 + u P_h u^H + P_b) + d P_theta d^H  its variance
 //!   e  = y - p,   z = |e|^2 / S
-//!   h     += sigma^2 P_h u^H e / S,    P_h     -= sigma^2 P_h u^H u P_h / S      (velocities likewise)
+//!   h     += sigma^2 P_h u^H e / S,    P_h     -= sigma^2 P_h u^H u P_h / S      (velocities and offset likewise)
 //!   theta += P_theta d^H e / S,        P_theta -= P_theta d^H d P_theta / S
 //!   sigma^2 *= 1 + (z - 1) / 300
+//! ```
+//!
+//! and on the way to the next sample, `F` adding to each position its velocity and `Q` the diffusion of the velocities,
+//!
+//! ```text
+//!   (h, v) = e^{jw} F (h, v),   P_h = F P_h F^H + Q,   P_b += 1e-8,   P_theta += drift (Sigma_0 - P_theta)
 //! ```
 //!
 //! # What is approximated
@@ -51,10 +57,14 @@
 //! - This is an extended Kalman filter on `(h, v, b, theta)` whose covariance between the blocks is dropped: each block is filtered given the
 //!   mean of the other, but all see the full variance `S`, so neither claims an error that the other may have caused.
 //! - After 4096 samples from the start or from a change of the input's power the nonlinearity learns from one
-//!   sample in sixteen, at irregular intervals: it is slow by construction.
-//! - The outputs of the nonlinearity in the window are recomputed only when its weights change.
-//! - Errors beyond `z = 12` are weighted down to it (as with a heavy-tailed noise), and when `z` averages 4 over some 20 samples the channel
-//!   is taken to have jumped: its covariance, not its estimate, starts again from the prior.
+//!   sample in sixteen, at irregular intervals: it is slow by construction. In between, `d P_theta d^H` is that of the last time. Where `z > 6`, it is
+//!   computed anew before anybody learns, and where it then outweighs the rest of `S` the nonlinearity learns out of turn: such an error is
+//!   likely that of an envelope that is seldom seen.
+//! - Errors beyond `z = 12` are weighted down to it (as with a heavy-tailed noise). When `z`, cut there, averages 4 over some 20 samples, the channel
+//!   is taken to have jumped: the variance of its taps, not their estimate, grows by as much as makes such errors likely, at most to the prior.
+//! - The factors `a` and `b`, the carrier and the bounds of the covariances are applied every sixteenth sample; the diffusion of
+//!   a velocity reaches its covariance with the position at once.
+//! - The functions of the envelope are piecewise linear between 256 points.
 //! - Conjugate taps (`widely_linear`) learn, but the nonlinearity does not learn through them.
 //!
 //! # Scale and precision
@@ -132,6 +142,7 @@ pub struct TwoSpeed<T: Real> {
     carrier: T,
     turn: Complex<T>,
     surprise: T,
+    shock: T,
     steps: u64,
     count: u64,
     since_jump: u64,
@@ -167,6 +178,7 @@ impl<T: Real> TwoSpeed<T> {
             carrier: T::zero(),
             turn: Complex::one(),
             surprise: T::zero(),
+            shock: T::zero(),
             steps: 0,
             count: 0,
             since_jump: 0,

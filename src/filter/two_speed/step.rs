@@ -13,9 +13,13 @@ use crate::simd::{self, Op};
 const NOISE_WINDOW: u64 = 300;
 /// Squared errors count up to this many times their variance: a corrupt sample does no lasting harm, a lasting change is still followed.
 const OUTLIER: f64 = 12.0;
+/// A squared error of so many times its variance makes the nonlinearity say how sure it is of this very sample.
+const DOUBT: f64 = 6.0;
 /// The channel has jumped when squared errors, averaged over `JUMP_WINDOW` samples, are this many times their variance.
 const JUMP: f64 = 4.0;
 const JUMP_WINDOW: u64 = 20;
+/// The most that one error counts for how far it has jumped.
+const SHOCK: f64 = 1e6;
 /// Samples after the start (or a jump) before a jump is believed.
 const SETTLED: u64 = 100;
 /// Samples between looks at bounds and carrier.
@@ -133,14 +137,24 @@ impl<T: Real> TwoSpeed<T> {
         let prediction = mean + self.offset;
 
         self.since_slow += 1;
-        let slow_turn = self.config.centres > 0 && self.count >= WARM_UP && (self.eager > 0 || self.since_slow >= self.wait);
+        let learns = self.config.centres > 0 && self.count >= WARM_UP;
+        let mut slow_turn = learns && (self.eager > 0 || self.since_slow >= self.wait);
         if slow_turn {
             self.slow = self.saturation.spread::<V::Halves>(stride, &self.channel.h, self.config.taps);
         }
         let relative = T::one() + fast.max(T::zero()) + self.offset_variance;
         let variance = self.noise * relative + self.slow;
         let error = y - prediction;
-        let weight = if !self.frozen && clean && finite(y) { self.weigh(error, relative, variance) } else { None };
+        let mut expected = variance;
+        if learns && !slow_turn && error.norm_sqr() > T::of(DOUBT) * variance {
+            // Perhaps an envelope that is seldom seen: the nonlinearity is asked before the channel takes the blame.
+            let slow = self.saturation.spread::<V::Halves>(stride, &self.channel.h, self.config.taps);
+            if slow > self.slow {
+                expected = self.noise * relative + slow;
+                slow_turn = slow > self.noise * relative;
+            }
+        }
+        let weight = if !self.frozen && clean && finite(y) { self.weigh(error, relative, expected) } else { None };
         let turn = if self.config.carrier { Some(self.turn) } else { None };
         self.channel.go_on::<V::Halves>(places, weight.map(|w| (error, w.channel)), turn);
         if let Some(weight) = weight {
@@ -155,7 +169,7 @@ impl<T: Real> TwoSpeed<T> {
             self.offset += error * (weight.channel * self.offset_variance);
             self.offset_variance -= weight.channel * self.offset_variance * self.offset_variance;
             self.offset_variance += T::of(OFFSET_DIFFUSION);
-            self.judge(weight.surprise);
+            self.judge(weight, fast);
         }
         (prediction, variance)
     }
@@ -172,7 +186,7 @@ impl<T: Real> TwoSpeed<T> {
             self.noise = squared / relative;
             let usable = self.noise > T::zero() && self.noise.is_finite();
             self.noise = if usable { self.noise } else { T::zero() };
-            return usable.then(|| Weight { channel: relative.recip(), absolute: squared.recip(), surprise: T::one() });
+            return usable.then(|| Weight { channel: relative.recip(), absolute: squared.recip(), excess: T::one() });
         }
         let certainty = variance.recip();
         let surprise = squared * certainty;
@@ -181,22 +195,26 @@ impl<T: Real> TwoSpeed<T> {
         }
         let outlier = T::of(OUTLIER);
         let absolute = if surprise > outlier { outlier / squared } else { certainty };
-        Some(Weight { channel: self.noise * absolute, absolute, surprise: surprise.min(outlier) })
+        Some(Weight { channel: self.noise * absolute, absolute, excess: surprise })
     }
 
-    /// Follows the noise, and notices when the channel has jumped.
+    /// Follows the noise, and notices when the channel has jumped. `fast` is the variance that the taps add, in units of the noise.
     #[inline(always)]
-    fn judge(&mut self, surprise: T) {
+    fn judge(&mut self, weight: Weight<T>, fast: T) {
         self.count += 1;
         self.since_jump += 1;
+        let (one, surprise) = (T::one(), weight.excess.min(T::of(OUTLIER)));
         // After a jump the noise is as open as at the start: the channel cannot be found while its error counts as an outlier.
         let window = if self.since_jump < NOISE_WINDOW { self.since_jump } else { NOISE_WINDOW };
         let pace = T::of((window as f64).recip());
-        self.noise *= T::one() + pace * (surprise - T::one());
-        self.surprise += (surprise - self.surprise) * T::of(1.0 / JUMP_WINDOW as f64);
+        self.noise *= one + pace * (surprise - one);
+        let pace = T::of(1.0 / JUMP_WINDOW as f64);
+        self.surprise += (surprise - self.surprise) * pace;
+        self.shock += (weight.excess.min(T::of(SHOCK)) - self.shock) * pace;
         if self.surprise > T::of(JUMP) && self.since_jump > SETTLED {
-            self.channel.reopen();
-            self.surprise = T::one();
+            // As uncertain as makes such errors likely. Where a peak of the input was taken for a jump, that is little.
+            self.channel.jump(self.shock * (one + fast));
+            (self.surprise, self.shock) = (one, one);
             self.since_jump = JUMP_WINDOW;
         }
     }
@@ -264,8 +282,8 @@ struct Weight<T> {
     channel: T,
     /// Reciprocal of the error's variance: for the nonlinearity.
     absolute: T,
-    /// The squared error in units of its variance, as far as it counts.
-    surprise: T,
+    /// The squared error in units of its variance.
+    excess: T,
 }
 
 /// Samples until the nonlinearity learns next, `LAZY` on average, never regular: in a signal that is interpolated by 8, or whose symbols are 80
