@@ -4,8 +4,13 @@
 //! frame and then from its own decisions ([`DecisionDirected`]).
 //!
 //! The amplifier comes before the echoes, so the echoes have to be undone first, and they are linear. A kernel filter on the window of received samples would
-//! have to learn both inverses at once, in as many dimensions as the window has, and gains nothing from two paths on. A linear filter on the window with a kernel
-//! filter on its one estimate ([`Cascade`]) does: see `examples/equalizer.rs`.
+//! have to learn both inverses at once, in as many dimensions as the window has: behind two paths it does worse than the one-tap equaliser. A linear filter on the
+//! window with a kernel filter on its one estimate ([`Cascade`]) does better. `examples/equalizer.rs`, 16-QAM, 2 dB of back-off, 30 dB of SNR, EVM in percent:
+//!
+//! | paths | one tap a carrier | RLS | KRLS-T on the window | RLS, then KRLS-T |
+//! |---|---|---|---|---|
+//! | 1 | 17.7 | 17.7 | 12.2 | 12.2 |
+//! | 2 | 18.8 | 18.8 | 25.3 | 15.4 |
 
 use futuresdr::{
     blocks::{Apply, Delay, NullSink},
