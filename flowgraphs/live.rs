@@ -22,6 +22,9 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Samples that a filter takes at a time: a slow one that tracks a thousand in a second can still be stopped in about that time.
 const AT_ONCE: usize = 1024;
 
+/// Filters by name.
+pub type Filters = Vec<(String, Box<dyn Tracker<f32>>)>;
+
 /// What a live flowgraph is made of.
 pub struct Parts {
     /// The radio, with its streams set up.
@@ -31,7 +34,7 @@ pub struct Parts {
     /// The amplitude that it is transmitted with; full scale is 1.
     pub level: f32,
     /// The filters by name, a set of them for each receive channel.
-    pub trackers: Vec<Vec<(String, Box<dyn Tracker<f32>>)>>,
+    pub trackers: Vec<Filters>,
     /// Taps that may reach ahead.
     pub lead: usize,
     /// Samples in a row of metrics, and samples that are left out of the average.
