@@ -19,6 +19,9 @@ use crate::{
 /// How long blocks may go on with what is in their buffers once the flowgraph is to stop.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// Filters by name.
+pub type Filters = Vec<(String, Box<dyn Tracker<f32>>)>;
+
 /// What a live flowgraph is made of.
 pub struct Parts {
     /// The radio, with its streams set up.
@@ -28,7 +31,7 @@ pub struct Parts {
     /// The amplitude that it is transmitted with; full scale is 1.
     pub level: f32,
     /// The filters by name, a set of them for each receive channel.
-    pub trackers: Vec<Vec<(String, Box<dyn Tracker<f32>>)>>,
+    pub trackers: Vec<Filters>,
     /// Taps that may reach ahead.
     pub lead: usize,
     /// Samples in a row of metrics, and samples that are left out of the average.

@@ -264,7 +264,7 @@ fn bad_input_is_refused_in_one_line_that_names_it() {
     }
     for words in ["--preset a --scenario x.toml", "--no-fading --taps 3", "--amplifer rapp", "--snr-db loud"] {
         let (status, _, stderr) = simulate(&folder.path().join("out"), words);
-        assert!(status == 2 && stderr.contains("error: "), "{words}: {stderr}");
+        assert!(status == 2 && stderr.starts_with("kaflow: ") && stderr.lines().count() == 1, "{words}: {stderr}");
     }
     let blocked = file("blocked", "a file");
     let (status, _, stderr) = simulate(Path::new(&blocked), "--preset a");

@@ -205,7 +205,10 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
     }
 }
 
-/// The beginnings of what is received without a gap, and their times.
+/// The time of the first sample, and samples without a gap.
+type Stretch = (usize, Vec<Complex32>);
+
+/// The beginnings of what is received without a gap.
 #[derive(Block)]
 struct Stretches<I = DefaultCpuReader<Complex32>>
 where
@@ -213,7 +216,7 @@ where
 {
     #[input]
     input: I,
-    found: Arc<Mutex<Vec<(usize, Vec<Complex32>)>>>,
+    found: Arc<Mutex<Vec<Stretch>>>,
 }
 
 impl<I: CpuBufferReader<Item = Complex32>> Kernel for Stretches<I> {
