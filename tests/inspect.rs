@@ -171,3 +171,18 @@ fn a_pair_is_inspected_with_its_alignment() {
     assert!((found["alignment"]["delay"].as_f64().unwrap() + 123.0).abs() < 0.01, "{found}");
     assert_eq!(found["known_delay"].as_f64(), Some(-123.0));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_reader_who_goes_away_is_no_error() {
+    let folder = TempDir::new().unwrap();
+    let (file, json) = (folder.path().join("a.sigmf-meta"), folder.path().join("a.json"));
+    tone(&file);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("kaflow"));
+    let run = command.args(["inspect", text(&file), "--json", text(&json)]).stdout(writer).stderr(std::process::Stdio::piped());
+    let result = run.spawn().unwrap().wait_with_output().unwrap();
+    assert!(result.status.success() && result.stderr.is_empty(), "{}", String::from_utf8_lossy(&result.stderr));
+    assert!(fs::read_to_string(json).unwrap().contains("power"), "the file is written all the same");
+}

@@ -67,9 +67,9 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let numbers = if args.file.is_dir() || args.file.extension().is_some_and(|e| e == "sigmf-collection") {
         let mut pair = Pair::open(&args.file)?;
         let tx = inspect(&mut pair.tx, &args, &mut figures)?;
-        println!();
+        say!();
         let rx = inspect(&mut pair.rx, &args, &mut figures)?;
-        println!("\npair");
+        say!("\npair");
         pair.tx.seek(0)?;
         pair.rx.seek(0)?;
         if let Some(delay) = pair.delay {
@@ -124,7 +124,7 @@ fn open(args: &Args) -> Result<Recording> {
 }
 
 fn line(name: &str, text: impl std::fmt::Display) {
-    println!("  {name:<12} {text}");
+    say!("  {name:<12} {text}");
 }
 
 /// Prints what a recording is and returns the same as JSON.
@@ -141,13 +141,7 @@ fn inspect(recording: &mut Recording, args: &Args, figures: &mut Vec<Figure>) ->
     let missing: u64 = recording.gaps().map(|gap| gap.missing).sum();
     let gaps: Vec<_> = recording.gaps().collect();
     let plural = |n: u64, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
-    println!(
-        "{}: {}, {}, {}",
-        recording.data_path().display(),
-        recording.format(),
-        meta.global.datatype,
-        plural(channels as u64, "channel")
-    );
+    say!("{}: {}, {}, {}", recording.data_path().display(), recording.format(), meta.global.datatype, plural(channels as u64, "channel"));
     if channels > 1 {
         line("channel", args.channel);
     }

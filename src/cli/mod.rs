@@ -1,5 +1,13 @@
 //! The `kaflow` command: one file for each subcommand, each with its clap arguments and a `run`.
 
+/// Prints a line. A reader who has gone away, as in `kaflow inspect FILE | head`, is no reason to stop before the files are written.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
 mod bench;
 #[cfg(feature = "soapy")]
 mod devices;
@@ -28,6 +36,8 @@ use track::live;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use crate::Error;
 
 /// Track nonlinear radio channels with kernel adaptive filters.
 #[derive(Parser)]
@@ -74,6 +84,8 @@ pub fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        // Nobody reads on: what was asked for is done.
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("kaflow: {error}");
             ExitCode::from(2)

@@ -30,15 +30,9 @@ pub(crate) struct Args {
     /// Replace an existing file
     #[arg(long)]
     force: bool,
-    /// Fewer sizes and shorter runs: some seconds instead of a minute
+    /// Fewer sizes and shorter runs: some seconds instead of half a minute
     #[arg(long)]
     quick: bool,
-}
-
-/// Prints a line; a reader who has gone away is no reason to stop measuring for the file.
-macro_rules! say {
-    ($out:expr, $($text:tt)*) => { let _ = writeln!($out, $($text)*); };
-    ($out:expr,) => { let _ = writeln!($out); };
 }
 
 const ETA: f64 = 0.3;
@@ -48,10 +42,9 @@ const RATES: [f64; 4] = [1.0, 5.0, 10.0, 20.0];
 pub(crate) fn run(args: Args) -> Result<()> {
     // Refused before a minute of measuring.
     let output = args.json.as_deref().map(|path| Output::create(path, args.force)).transpose()?;
-    let mut bench =
-        Bench { rounds: if args.quick { 15 } else { 60 }, quick: args.quick, signal: Signal::new(1 << 14), out: std::io::stdout() };
+    let mut bench = Bench { rounds: if args.quick { 15 } else { 60 }, quick: args.quick, signal: Signal::new(1 << 14) };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    say!(bench.out, "vector instructions: {}, cores: {cores}, single precision\n", Level::current());
+    say!("vector instructions: {}, cores: {cores}, single precision\n", Level::current());
 
     let filters = bench.filters()?;
     let blocks = bench.blocks()?;
@@ -78,7 +71,6 @@ struct Bench {
     rounds: usize,
     quick: bool,
     signal: Signal,
-    out: std::io::Stdout,
 }
 
 fn loop_over<F>(filter: F, taps: usize) -> Result<Loop<F>> {
@@ -115,15 +107,14 @@ impl Bench {
 
     /// The filters of the family against the textbook, and the linear ones.
     fn filters(&mut self) -> Result<Vec<Value>> {
-        say!(self.out, "{:<9} {:<26} {:>9} {:>9} {:>8}  {}", "filter", "size", "textbook", "kaflow", "ratio", "goal");
-        say!(self.out, "{:<9} {:<26} {:>9} {:>9} {:>8}", "", "", "MS/s", "MS/s", "");
+        say!("{:<9} {:<26} {:>9} {:>9} {:>8}  {}", "filter", "size", "textbook", "kaflow", "ratio", "goal");
+        say!("{:<9} {:<26} {:>9} {:>9} {:>8}", "", "", "MS/s", "MS/s", "");
         let mut rows = Vec::new();
-        let mut out = std::io::stdout();
         let mut report = |name: &str, size: String, times: &[f64], goal: String| {
             let (fast, slow) = (1e-6 / times[0], times.get(1).map(|t| 1e-6 / t));
             let slow_text = slow.map_or("-".into(), |s| format!("{s:.3}"));
             let ratio = slow.map_or("-".into(), |s| format!("{:.1}x", fast / s));
-            say!(out, "{name:<9} {size:<26} {slow_text:>9} {fast:>9.2} {ratio:>8}  {goal}");
+            say!("{name:<9} {size:<26} {slow_text:>9} {fast:>9.2} {ratio:>8}  {goal}");
             rows.push(json!({ "filter": name, "size": size, "kaflow_msps": fast, "textbook_msps": slow,
                 "ratio": slow.map(|s| fast / s), "goal": goal }));
         };
@@ -178,13 +169,13 @@ impl Bench {
             let times = self.race(&mut [&mut fast], 8192);
             report("mixture", format!("{} members", mixture.members().len()), &times, String::new());
         }
-        say!(self.out,);
+        say!();
         Ok(rows)
     }
 
     /// What the flowgraph costs: the filter as a block against the bare filter.
     fn blocks(&mut self) -> Result<Vec<Value>> {
-        say!(self.out, "{:<9} {:<26} {:>9} {:>9} {:>8}  {:>9} {}", "block", "size", "bare", "block", "share", "graph", "goal");
+        say!("{:<9} {:<26} {:>9} {:>9} {:>8}  {:>9} {}", "block", "size", "bare", "block", "share", "graph", "goal");
         let mut rows = Vec::new();
         // Some 20 ms: long against the start of a flowgraph, short enough to be undisturbed now and then.
         let samples = 1 << 20;
@@ -197,17 +188,17 @@ impl Bench {
             let share = block / bare;
             // Three times what gr-adapt's block does on a machine like this.
             let goal = if beats > 0.0 { format!(">= 90 %, graph >= {beats}") } else { ">= 90 %".into() };
-            say!(self.out, "{name:<9} {size:<26} {bare:>9.2} {block:>9.2} {:>8}  {graph:>9.2} {goal}", format!("{:.0} %", 100.0 * share));
+            say!("{name:<9} {size:<26} {bare:>9.2} {block:>9.2} {:>8}  {graph:>9.2} {goal}", format!("{:.0} %", 100.0 * share));
             rows.push(json!({ "filter": name, "size": size, "bare_msps": bare, "block_msps": block, "share": share, "graph_msps": graph }));
         }
-        say!(self.out, "MS/s; bare: the filter alone; block: in the work calls of a Track block, with buffers, tags, errors and metrics;");
-        say!(self.out, "graph: on one thread with two sources that copy from memory and two sinks\n");
+        say!("MS/s; bare: the filter alone; block: in the work calls of a Track block, with buffers, tags, errors and metrics;");
+        say!("graph: on one thread with two sources that copy from memory and two sinks\n");
         Ok(rows)
     }
 
     /// How it grows with threads.
     fn threads(&mut self, cores: usize) -> Result<Vec<Value>> {
-        say!(self.out, "{:<8} {:<26} {:>9} {:>9}  {}", "threads", "size", "MS/s", "ratio", "goal");
+        say!("{:<8} {:<26} {:>9} {:>9}  {}", "threads", "size", "MS/s", "ratio", "goal");
         let mut rows = Vec::new();
         for budget in if self.quick { &[2000][..] } else { &[1000, 2000, 5000] } {
             let counts: Vec<usize> = [1, 2, 4, 8].into_iter().filter(|&n| n <= cores && n * 160 <= *budget).collect();
@@ -222,25 +213,25 @@ impl Bench {
             for (&n, time) in counts.iter().zip(&times) {
                 let (rate, ratio) = (1e-6 / time, times[0] / time);
                 let goal = if n == 2 && *budget == 2000 { ">= 1.7x" } else { "" };
-                say!(self.out, "{n:<8} {:<26} {rate:>9.2} {:>9}  {goal}", format!("fklms, M={budget}, 4 taps"), format!("{ratio:.2}x"));
+                say!("{n:<8} {:<26} {rate:>9.2} {:>9}  {goal}", format!("fklms, M={budget}, 4 taps"), format!("{ratio:.2}x"));
                 rows.push(json!({ "budget": budget, "threads": n, "msps": rate, "ratio": ratio }));
             }
         }
-        say!(self.out,);
+        say!();
         Ok(rows)
     }
 
     /// How it grows with the budget, and which budget keeps up with which rate.
     fn budgets(&mut self) -> Result<(Vec<Value>, Vec<Value>)> {
         let sizes: &[usize] = if self.quick { &[10, 50, 200, 500, 2000, 5000] } else { &[10, 20, 50, 100, 200, 500, 1000, 2000, 5000] };
-        say!(self.out, "{:<35} {:>9} {:>12}", "fklms, 4 taps, budget", "MS/s", "ns/centre");
+        say!("{:<35} {:>9} {:>12}", "fklms, 4 taps, budget", "MS/s", "ns/centre");
         let times = self.race_all(sizes.iter().map(|&budget| fklms(budget, 4)), 2 * sizes[sizes.len() - 1])?;
         let mut rows = Vec::new();
         for (&budget, time) in sizes.iter().zip(&times) {
-            say!(self.out, "{:<35} {:>9.2} {:>12.3}", format!("M={budget}"), 1e-6 / time, 1e9 * time / budget as f64);
+            say!("{:<35} {:>9.2} {:>12.3}", format!("M={budget}"), 1e-6 / time, 1e9 * time / budget as f64);
             rows.push(json!({ "budget": budget, "msps": 1e-6 / time, "ns_per_centre": 1e9 * time / budget as f64 }));
         }
-        say!(self.out, "\n{:<35} {:>9}", "sample rate", "largest M");
+        say!("\n{:<35} {:>9}", "sample rate", "largest M");
         let mut keeps_up = Vec::new();
         for rate in RATES {
             let largest = largest_budget(sizes, &times, 1e-6 / rate);
@@ -249,31 +240,31 @@ impl Bench {
                 Some(m) if m >= sizes[sizes.len() - 1] => format!("over {m}"),
                 Some(m) => m.to_string(),
             };
-            say!(self.out, "{:<35} {text:>9}", format!("{rate} MS/s"));
+            say!("{:<35} {text:>9}", format!("{rate} MS/s"));
             keeps_up.push(json!({ "msps": rate, "budget": largest }));
         }
-        say!(self.out,);
+        say!();
         Ok((rows, keeps_up))
     }
 
     /// How it grows with the taps.
     fn taps(&mut self) -> Result<Vec<Value>> {
         let sizes: &[usize] = if self.quick { &[1, 4, 16, 64] } else { &[1, 2, 4, 8, 16, 32, 64] };
-        say!(self.out, "{:<35} {:>9} {:>12}", "fklms, M=500, taps", "MS/s", "vs 4 taps");
+        say!("{:<35} {:>9} {:>12}", "fklms, M=500, taps", "MS/s", "vs 4 taps");
         let times = self.race_all(sizes.iter().map(|&taps| fklms(500, taps)), 1000)?;
         let four = sizes.iter().position(|&taps| taps == 4).map_or(f64::NAN, |i| times[i]);
         let mut rows = Vec::new();
         for (&taps, time) in sizes.iter().zip(&times) {
-            say!(self.out, "{taps:<35} {:>9.2} {:>12.3}", 1e-6 / time, time / four);
+            say!("{taps:<35} {:>9.2} {:>12.3}", 1e-6 / time, time / four);
             rows.push(json!({ "taps": taps, "msps": 1e-6 / time, "against_4_taps": time / four }));
         }
-        say!(self.out,);
+        say!();
         Ok(rows)
     }
 
     /// Worst against mean time of a call.
     fn calls(&mut self) -> Result<Vec<Value>> {
-        say!(self.out, "{:<35} {:>9} {:>9} {:>9} {:>8}", "one call", "mean us", "p99.9 us", "longest", "p99.9/mean");
+        say!("{:<35} {:>9} {:>9} {:>9} {:>8}", "one call", "mean us", "p99.9 us", "longest", "p99.9/mean");
         let mut rows = Vec::new();
         for (name, samples) in [("fklms", 256), ("nlms", 2048)] {
             let mut filter = if name == "nlms" { tracker("nlms", 4, &[])? } else { fklms(500, 4)? };
@@ -282,7 +273,7 @@ impl Bench {
             let l = latency(&mut filter, samples, calls, &mut self.signal);
             let size = if name == "nlms" { "4 taps" } else { "M=500, 4 taps" };
             let what = format!("{name}, {size}, {samples} samples");
-            say!(self.out, "{what:<35} {:>9.1} {:>9.1} {:>9.1} {:>8.2}", 1e6 * l.mean, 1e6 * l.p999, 1e6 * l.longest, l.p999 / l.mean);
+            say!("{what:<35} {:>9.1} {:>9.1} {:>9.1} {:>8.2}", 1e6 * l.mean, 1e6 * l.p999, 1e6 * l.longest, l.p999 / l.mean);
             rows.push(json!({ "call": what, "mean_us": 1e6 * l.mean, "p999_us": 1e6 * l.p999, "longest_us": 1e6 * l.longest }));
         }
         Ok(rows)
@@ -296,7 +287,7 @@ impl Bench {
         for _ in 0..rounds {
             best = best.min(radio::unpaced(samples).map_err(|e| crate::Error::Data(format!("flowgraph: {e}")))?);
         }
-        say!(self.out, "\nsimulated radio, unpaced: {:.1} MS/s from sink through channel to source (goal: 10)", 1e-6 / best);
+        say!("\nsimulated radio, unpaced: {:.1} MS/s from sink through channel to source (goal: 10)", 1e-6 / best);
         Ok(json!({ "unpaced_msps": 1e-6 / best }))
     }
 

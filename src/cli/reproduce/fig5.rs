@@ -178,12 +178,12 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
 
     let parameters: Map<String, serde_json::Value> =
         filters.iter().zip(&settings).map(|((recipe, _), settings)| (recipe.name.to_owned(), json!(settings.values()))).collect();
-    println!(
+    say!(
         "Parameters are tuned on the first {TUNED_ON} samples, as in the paper. A budget of {BUDGET} never binds there, so that forgetting is chosen as if no centre \
          ever had to go: kaflow tune on more samples does better."
     );
     if let Some(streams) = recorded.as_ref().filter(|s| s.total > n as u64) {
-        println!("The first {n} of {} samples are shown.", streams.total);
+        say!("The first {n} of {} samples are shown.", streams.total);
     }
     report.table(
         &format!(

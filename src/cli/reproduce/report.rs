@@ -59,14 +59,14 @@ impl Report {
 
     /// The table on standard output, and as JSON together with `more`.
     pub(super) fn table(&self, title: &str, unit: &str, lines: &[Line], more: Value) -> Result<()> {
-        println!("{title}");
-        println!("  {:<34} {:>10} {:>10} {:>10}", "", format!("here, {unit}"), "+- 2 s.e.", "reference");
+        say!("{title}");
+        say!("  {:<34} {:>10} {:>10} {:>10}", "", format!("here, {unit}"), "+- 2 s.e.", "reference");
         let cell = |v: Option<f64>, decimals| v.map_or(String::new(), |v| format!("{v:.decimals$}"));
         for line in lines {
             let values = format!("{:>10.3} {:>10} {:>10}", line.value, cell(line.error, 3), cell(line.reference, 3));
-            println!("  {:<34} {values}  {}", line.name, line.note);
+            say!("  {:<34} {values}  {}", line.name, line.note);
         }
-        println!("  in {}", self.path(".{svg,png,csv,json}").display());
+        say!("  in {}", self.path(".{svg,png,csv,json}").display());
         let rows: Vec<_> = lines
             .iter()
             .map(|l| json!({"name": l.name, "value": l.value, "two_standard_errors": l.error, "reference": l.reference, "note": l.note}))

@@ -69,17 +69,17 @@ impl Files {
 /// The table on standard output.
 pub(super) fn print(tuned: &[Tuned], notes: &[String], files: &Files) {
     for note in notes {
-        println!("{note}");
+        say!("{note}");
     }
-    println!("{:<12} {:>10} {:>10} {:>6}  parameters", "filter", "untuned dB", "tuned dB", "tried");
+    say!("{:<12} {:>10} {:>10} {:>6}  parameters", "filter", "untuned dB", "tuned dB", "tried");
     let mut order: Vec<&Tuned> = tuned.iter().collect();
     order.sort_by(|a, b| a.db.total_cmp(&b.db));
     for filter in order {
         let values: Vec<String> = filter.values.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        println!("{:<12} {:>10.2} {:>10.2} {:>6}  {}", filter.name, filter.untuned_db, filter.db, filter.tried, values.join(", "));
+        say!("{:<12} {:>10.2} {:>10.2} {:>6}  {}", filter.name, filter.untuned_db, filter.db, filter.tried, values.join(", "));
         if !filter.note.is_empty() {
-            println!("{:<12} {}", "", filter.note);
+            say!("{:<12} {}", "", filter.note);
         }
     }
-    println!("{}", files.params.display());
+    say!("{}", files.params.display());
 }
