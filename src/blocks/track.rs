@@ -87,6 +87,8 @@ where
     confined: Option<PathBuf>,
 }
 
+/// Samples that are still in the nearest cache when their errors are summed.
+const HOT: usize = 512;
 /// A work call that takes longer is the last one of its length.
 const SLOW: Duration = Duration::from_millis(5);
 /// Samples that a work call takes however slow they are.
@@ -326,7 +328,7 @@ impl<T: Tracker<f32>> Core<T> {
             }
             let to_snapshot = self.keep.as_ref().map_or(u64::MAX, |(every, _)| every - self.series.samples() % every);
             let end = gaps.peek().copied().unwrap_or(rx.len());
-            let end = end.min(at.saturating_add(self.series.to_boundary().min(to_snapshot) as usize)).min(rx.len());
+            let end = end.min(at.saturating_add(self.series.to_boundary().min(to_snapshot) as usize)).min(rx.len()).min(at + HOT);
             let span = at..end;
             let p = &mut prediction[span.clone()];
             if self.bypass {

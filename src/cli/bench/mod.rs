@@ -177,10 +177,10 @@ impl Bench {
     fn blocks(&mut self) -> Result<Vec<Value>> {
         say!("{:<9} {:<26} {:>9} {:>9} {:>8}  {:>9} {}", "block", "size", "bare", "block", "share", "graph", "goal");
         let mut rows = Vec::new();
-        // Some 20 ms: long against the start of a flowgraph, short enough to be undisturbed now and then.
-        let samples = 1 << 20;
+        // Some 40 ms: long against the start of a flowgraph and the first touch of its buffers, short enough to be undisturbed now and then.
+        let samples = 1 << 21;
         for (name, taps, beats) in [("nlms", 4, 36.3), ("nlms", 16, 14.1), ("nlms", 64, 3.6), ("fklms", 4, 0.0)] {
-            let (samples, size) = if name == "nlms" { (samples, format!("{taps} taps")) } else { (samples / 8, "M=500, 4 taps".into()) };
+            let (samples, size) = if name == "nlms" { (samples, format!("{taps} taps")) } else { (samples / 16, "M=500, 4 taps".into()) };
             let build = || if name == "nlms" { tracker("nlms", taps, &[("mu", 0.1)]) } else { fklms(500, taps) };
             let times =
                 block::against_bare(build, samples, self.rounds.min(30)).map_err(|e| crate::Error::Data(format!("flowgraph: {e}")))?;
