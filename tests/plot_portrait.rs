@@ -103,7 +103,7 @@ fn a_mixture_looks_like_its_best_member_and_a_member_like_its_model() {
     assert!(portrait.gain.iter().all(|&(r, g)| (g - alone.gain(r)).norm() < 1e-12));
 
     let mut mixture =
-        Mixture::standard(&MixtureConfig { taps: TAPS, spans: vec![60.0], still_taps: 0, ..MixtureConfig::default() }).unwrap();
+        Mixture::standard(&MixtureConfig { taps: TAPS, spans: vec![60.0], still_taps: 0, memory: 0, ..MixtureConfig::default() }).unwrap();
     mixture.track(&tx, &rx, &mut p, None);
     let best = mixture.weights().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0.to_owned();
     if best == "two-speed 60" {

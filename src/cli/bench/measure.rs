@@ -1,6 +1,6 @@
 //! Measuring: many short runs in turn, the fastest of each counts.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -15,6 +15,10 @@ pub(super) const SHORT: f64 = 1e-3;
 
 /// The same where several threads must first be woken.
 pub(super) const LONG: f64 = 8e-3;
+
+/// After so many rounds comes a pause: what else a machine does often slows it for a good part of a second, and then all the rounds would be slow.
+const SITTING: usize = 20;
+const PAUSE: Duration = Duration::from_millis(150);
 
 /// The streams that everything is measured on: white noise and the same through a saturating amplifier.
 pub(super) struct Signal {
@@ -89,7 +93,10 @@ pub(super) fn race(contestants: &mut [&mut dyn Contestant], warm_up: usize, roun
         lengths.push(((length / seconds) as usize).clamp(trial, most));
     }
     let mut best = vec![f64::INFINITY; contestants.len()];
-    for _ in 0..rounds {
+    for round in 0..rounds {
+        if round > 0 && round.is_multiple_of(SITTING) {
+            std::thread::sleep(PAUSE);
+        }
         for ((contestant, &n), best) in contestants.iter_mut().zip(&lengths).zip(&mut best) {
             let start = Instant::now();
             contestant.take(signal, n);

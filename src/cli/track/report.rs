@@ -168,13 +168,13 @@ fn files(args: &Args, survey: &Survey, outcome: &Outcome, folder: &Path, summary
     let path = folder.join("report.html");
     let mut page = Output::create(&path, true)?;
     let text = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>kaflow track</title>\n\
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>kaflow: channel tracking</title>\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n\
          <style>:root{{color-scheme:light dark}}body{{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em}}\
          pre{{overflow-x:auto}}th,td{{padding:.1em 1.5em .1em 0;text-align:left;vertical-align:top}}\
          .figures :is(th,td):not(:first-child){{text-align:right;font-variant-numeric:tabular-nums}}summary{{cursor:pointer}}\
          figure{{margin:1.5em 0}}svg{{max-width:100%;height:auto;border-radius:4px}}</style>\n\
-         </head><body>\n<h1>kaflow track</h1>\n\
+         </head><body>\n<h1>kaflow: channel tracking</h1>\n\
          <p>One step ahead, {task}; the error (NMSE) is relative to the power of what is predicted: the lower the better.<br>{}.</p>\n{}\n\
          <table class=\"figures\">{table}</table>\n{figures}<h2>Parameters</h2>\n\
          <table><tr><td>all</td><td>taps {}, ahead {}, skip {}</td></tr>\n{parameters}</table>\n</body></html>\n",
