@@ -103,39 +103,6 @@ fn goals_are_reached_by_the_mixture_as_it_comes() {
 }
 
 #[test]
-#[ignore = "prints figures for development"]
-fn figures() {
-    for preset in ["a", "d", "b", "e", "wifi"] {
-        let mut line = format!("{preset}: ");
-        for doppler in [1e-6, 1e-4, 3e-4, 1e-3, 3e-3] {
-            let (tx, rx) = simulated(preset, 7, doppler, 12_000);
-            let mut m = mixture(4, 0);
-            let r = track(&mut m, &tx, &rx);
-            line += &format!("{:.2} ({:.1}) ", r.nmse_from(500), r.coverage(500, preset == "e"));
-        }
-        println!("{line}");
-    }
-    let (tx, rx) = simulated("a", 1, 1e-3, 1_000_000);
-    for (name, config) in [
-        ("4 taps", TwoSpeedConfig::default()),
-        ("4 taps, carrier", TwoSpeedConfig { carrier: true, ..TwoSpeedConfig::default() }),
-        ("4 taps, walk", TwoSpeedConfig { motion: Motion::Walk, span: 8.0, ..TwoSpeedConfig::default() }),
-        ("8 taps", TwoSpeedConfig { taps: 8, ..TwoSpeedConfig::default() }),
-        ("32 taps, walk", TwoSpeedConfig { taps: 32, motion: Motion::Walk, span: 1000.0, ..TwoSpeedConfig::default() }),
-    ] {
-        let mut t = two_speed(config);
-        let mut p = vec![Complex32::default(); tx.len()];
-        let start = std::time::Instant::now();
-        t.track(&tx, &rx, &mut p, None);
-        println!("speed {name}: {:.2} MS/s", tx.len() as f64 / start.elapsed().as_secs_f64() / 1e6);
-    }
-    let mut m = mixture(4, 0);
-    let start = std::time::Instant::now();
-    track(&mut m, &tx[..200_000], &rx[..200_000]);
-    println!("speed mixture: {:.3} MS/s", 0.2 / start.elapsed().as_secs_f64());
-}
-
-#[test]
 fn scale_does_not_matter() {
     let (tx, rx) = simulated("d", 3, 1e-3, 6000);
     let reference = track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx).nmse_from(500);

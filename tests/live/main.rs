@@ -114,9 +114,8 @@ fn live_is_as_good_as_the_same_scenario_offline() {
     assert_eq!(health.gaps.load(Ordering::Relaxed), 0);
 }
 
-/// Takes a minute: run it with --ignored.
 #[test]
-#[ignore]
+#[ignore = "takes a minute of real time; the one before it is its short form"]
 fn paced_at_5_ms_a_second_nothing_is_lost() {
     let seconds: f64 = std::env::var("KAFLOW_PACED_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(60.0);
     let (expected, snr) = offline(2_000_000);

@@ -368,36 +368,3 @@ fn packets_are_found_in_noise_that_qpsk_can_bear() {
     println!("found of 1000 at 4, 6 and 10 dB: {found:?}");
     assert!(found[0] > 900 && found[1] > 990 && found[2] == 1000, "{found:?}");
 }
-
-/// `cargo test --release --test ofdm -- --ignored --nocapture throughput`
-#[test]
-#[ignore = "prints how fast it is"]
-fn throughput() {
-    let rate = |samples: usize, seconds: f64| samples as f64 / seconds / 1e6;
-    for (name, config) in [
-        ("paper", Config::default()),
-        ("wifi", Config::preset("wifi").unwrap()),
-        (
-            "paper, 4x oversampled, clipped and filtered",
-            Config { oversampling: 4, clip: Some(Clip { level_db: 6.0, filter: true, iterations: 1 }), ..Config::default() },
-        ),
-        ("1024 carriers", Config { fft: 1024, active: 800, cyclic_prefix: 128, ..Config::default() }),
-    ] {
-        let mut x = vec![Complex32::ZERO; 4_000_000];
-        for source in [Source::Continuous, Source::RandomFrames] {
-            let mut transmitter = Transmitter::new(config.clone(), source.clone()).unwrap();
-            let start = std::time::Instant::now();
-            transmitter.fill(&mut x);
-            println!("{name}: transmit {source:?} {:.1} MS/s", rate(x.len(), start.elapsed().as_secs_f64()));
-        }
-        let mut receiver = Receiver::new(config.clone()).unwrap();
-        let (mut packets, start) = (0, std::time::Instant::now());
-        receiver.push(&x, |_| packets += 1);
-        println!("{name}: receive {:.1} MS/s, {packets} packets", rate(x.len(), start.elapsed().as_secs_f64()));
-        let mut noise = x.clone();
-        add_noise(&mut noise, 100.0, &mut ChaCha8Rng::seed_from_u64(1));
-        let start = std::time::Instant::now();
-        Receiver::new(config).unwrap().push(&noise, |_| ());
-        println!("{name}: search in noise {:.1} MS/s", rate(x.len(), start.elapsed().as_secs_f64()));
-    }
-}

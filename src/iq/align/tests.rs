@@ -159,9 +159,7 @@ fn applying_an_alignment_leaves_only_the_noise() {
 }
 
 fn recorded(set: &str, name: &str) -> Option<Recording> {
-    let data =
-        std::env::var_os("KAFLOW_DATA").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data"), PathBuf::from);
-    let path = data.join(set).join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data").join(set).join(name);
     let recording = Recording::open(&path, None);
     if recording.is_err() {
         eprintln!("SKIPPED: no development recording at {}", path.display());
