@@ -406,7 +406,7 @@ fn singular_excitation_does_not_blow_up() {
 }
 
 #[test]
-#[ignore = "takes half a minute: the same over ten million samples"]
+#[ignore = "the same over ten million samples: too long without optimisation"]
 fn singular_excitation_does_not_blow_up_over_ten_million_samples() {
     singular_excitation(10_000_000);
 }
