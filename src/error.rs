@@ -91,6 +91,11 @@ impl Error {
     }
 }
 
+/// Checks a parameter against a condition stated in words.
+pub(crate) fn require(ok: bool, name: &str, expected: &str, value: f64) -> Result<()> {
+    if ok { Ok(()) } else { Err(Error::parameter(name, expected, value)) }
+}
+
 /// The known name nearest to `name`, when it is near enough to be a slip of the finger.
 pub fn nearest<'a, S: AsRef<str>>(name: &str, known: &'a [S]) -> Option<&'a str> {
     known

@@ -2,6 +2,7 @@
 #![warn(unreachable_pub)]
 
 pub mod channel;
+pub mod dsp;
 mod error;
 pub mod filter;
 pub mod kernel;
@@ -10,13 +11,16 @@ pub mod observation;
 pub mod ofdm;
 mod real;
 pub mod simd;
+pub mod state;
 
 #[cfg(feature = "blocks")]
 pub mod blocks;
+#[cfg(feature = "iq")]
+mod files;
 #[cfg(feature = "blocks")]
 #[path = "../flowgraphs/mod.rs"]
 pub mod flowgraphs;
-#[cfg(feature = "blocks")]
+#[cfg(feature = "iq")]
 pub mod iq;
 
 #[cfg(feature = "cli")]

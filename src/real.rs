@@ -1,6 +1,7 @@
 use std::fmt::{Debug, Display, LowerExp};
 use std::iter::Sum;
 
+use num_complex::Complex;
 use num_traits::{Float, FloatConst, FromPrimitive, NumAssign};
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -49,4 +50,9 @@ impl Real for f64 {
     fn wide(self) -> f64 {
         self
     }
+}
+
+/// Whether both parts are finite.
+pub(crate) fn finite<T: Real>(z: Complex<T>) -> bool {
+    z.re.is_finite() && z.im.is_finite()
 }

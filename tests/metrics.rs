@@ -1,7 +1,8 @@
 //! Laws of the numbers.
 
+use kaflow::dsp::db;
 use kaflow::metrics::{
-    AmCurve, Ber, Coverage, Evm, Memory, Nmse, Percentiles, ccdf, db, nmse_db, nmse_over_time, normal_quantile, papr_db, percentile, power,
+    AmCurve, Ber, Coverage, Evm, Memory, Nmse, Percentiles, ccdf, nmse_db, nmse_over_time, normal_quantile, papr_db, percentile, power,
     welch,
 };
 use kaflow::{Complex, Complex32, Complex64};

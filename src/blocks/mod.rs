@@ -53,7 +53,6 @@ mod soapy_sink;
 #[cfg(feature = "soapy")]
 mod soapy_source;
 mod staged;
-pub(crate) mod state;
 mod tags;
 mod taps;
 mod track;

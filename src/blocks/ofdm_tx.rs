@@ -81,7 +81,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> OfdmTx<O> {
     async fn set(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
         message::answer("set", &p, |p| match message::assignment(p)? {
             (name, db) if name == "gain_db" => {
-                crate::filter::require(db.abs() <= 200.0, "gain_db", "between -200 and 200", db)?;
+                crate::error::require(db.abs() <= 200.0, "gain_db", "between -200 and 200", db)?;
                 self.gain = 10f64.powf(db / 20.0) as f32;
                 Ok(())
             }

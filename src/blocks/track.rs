@@ -11,8 +11,8 @@ use std::{
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, Latency, Probe, Report, Series, Summary, TapHistory, fault::guarded, message, state, tags};
-use crate::filter::{self, Tracker};
+use super::{Fault, Latency, Probe, Report, Series, Summary, TapHistory, fault::guarded, message, tags};
+use crate::{files, filter::Tracker};
 
 /// Predicts each sample of `rx` from the samples of `tx` up to it, and learns.
 ///
@@ -99,7 +99,7 @@ const LEAST: usize = 64;
 pub struct Snapshot {
     /// Samples tracked up to here.
     pub samples: u64,
-    /// The tracker and the metrics, sealed by [`filter::state::encode`].
+    /// The tracker and the metrics, sealed by [`state::encode`](crate::state::encode).
     pub state: Vec<u8>,
     /// Whether the streams have ended.
     pub last: bool,
@@ -183,7 +183,7 @@ where
 
     /// Continues from a snapshot, to the bit. On an error nothing has changed.
     pub fn resume(&mut self, snapshot: &[u8]) -> crate::Result<()> {
-        let (tracker, series, taps): (Vec<u8>, Series, Option<TapHistory>) = filter::state::decode("track", snapshot)?;
+        let (tracker, series, taps): (Vec<u8>, Series, Option<TapHistory>) = crate::state::decode("track", snapshot)?;
         self.core.tracker.restore(&tracker)?;
         self.core.series = series;
         self.core.taps = taps.or_else(|| self.core.taps.take());
@@ -268,15 +268,15 @@ where
 
     async fn save(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
         message::answer("save", &p, |p| {
-            let path = state::path(self.confined.as_deref(), message::text(p)?)?;
-            state::write(&path, &self.core.tracker.save()?)
+            let path = files::within(self.confined.as_deref(), message::text(p)?)?;
+            files::write(&path, &self.core.tracker.save()?)
         })
     }
 
     async fn load(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
         message::answer("load", &p, |p| {
-            let path = state::path(self.confined.as_deref(), message::text(p)?)?;
-            self.core.tracker.restore(&state::read(&path)?)?;
+            let path = files::within(self.confined.as_deref(), message::text(p)?)?;
+            self.core.tracker.restore(&files::read(&path)?)?;
             self.core.tracker.freeze(self.core.frozen);
             Ok(())
         })
@@ -305,7 +305,7 @@ impl<T: Tracker<f32>> Core<T> {
 
     fn snapshot(&mut self, last: bool) -> crate::Result<()> {
         if let Some((_, keep)) = &mut self.keep {
-            let state = filter::state::encode("track", &(self.tracker.save()?, &self.series, &self.taps))?;
+            let state = crate::state::encode("track", &(self.tracker.save()?, &self.series, &self.taps))?;
             keep(Snapshot { samples: self.series.samples(), state, last })?;
         }
         Ok(())

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, Series, fault::guarded, message, state, tags, window::CleanWindow};
-use crate::filter::{self, Filter};
+use super::{Fault, Series, fault::guarded, message, tags, window::CleanWindow};
+use crate::{files, filter::Filter};
 
 /// Predicts each of M received streams from N transmitted ones.
 ///
@@ -178,15 +178,15 @@ where
 
     async fn save(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
         message::answer("save", &p, |p| {
-            let path = state::path(self.confined.as_deref(), message::text(p)?)?;
-            state::write(&path, &self.core.save()?)
+            let path = files::within(self.confined.as_deref(), message::text(p)?)?;
+            files::write(&path, &self.core.save()?)
         })
     }
 
     async fn load(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
         message::answer("load", &p, |p| {
-            let path = state::path(self.confined.as_deref(), message::text(p)?)?;
-            self.core.restore(&state::read(&path)?)
+            let path = files::within(self.confined.as_deref(), message::text(p)?)?;
+            self.core.restore(&files::read(&path)?)
         })
     }
 }
@@ -215,7 +215,7 @@ impl<F: Filter<f32>> Core<F> {
 
     fn save(&self) -> crate::Result<Vec<u8>> {
         let filters = self.filters.iter().map(|f| f.save()).collect::<crate::Result<Vec<_>>>()?;
-        filter::state::encode("mimo", &(filters, &self.windows))
+        crate::state::encode("mimo", &(filters, &self.windows))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> crate::Result<()> {
@@ -227,9 +227,9 @@ impl<F: Filter<f32>> Core<F> {
     }
 
     fn take(&mut self, bytes: &[u8]) -> crate::Result<()> {
-        let (filters, windows): (Vec<Vec<u8>>, Vec<CleanWindow>) = filter::state::decode("mimo", bytes)?;
-        filter::state::same_shape("received streams", filters.len(), self.filters.len())?;
-        filter::state::same_shape("transmitted streams", windows.len(), self.windows.len())?;
+        let (filters, windows): (Vec<Vec<u8>>, Vec<CleanWindow>) = crate::state::decode("mimo", bytes)?;
+        crate::state::same_shape("received streams", filters.len(), self.filters.len())?;
+        crate::state::same_shape("transmitted streams", windows.len(), self.windows.len())?;
         self.windows.iter().zip(&windows).try_for_each(|(window, saved)| window.fits(saved))?;
         self.filters.iter_mut().zip(&filters).try_for_each(|(f, saved)| f.restore(saved))?;
         self.windows = windows;

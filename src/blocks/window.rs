@@ -50,7 +50,7 @@ impl CleanWindow {
 
     /// Whether a window that was read from a file can be pushed to in place of this one.
     pub(super) fn fits(&self, saved: &Self) -> Result<()> {
-        crate::filter::state::same_shape("taps", saved.taps(), self.taps())
+        crate::state::same_shape("taps", saved.taps(), self.taps())
     }
 }
 

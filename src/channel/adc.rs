@@ -2,7 +2,7 @@ use num_complex::Complex32;
 
 use super::{Stage, no_such};
 use crate::Result;
-use crate::filter::require;
+use crate::error::require;
 
 /// An analogue-to-digital converter: each part is rounded to one of `2^bits` levels and saturates at `±full_scale`.
 ///

@@ -4,7 +4,7 @@ use std::f64::consts::TAU;
 use super::random::{Draws, Random};
 use super::{Stage, narrow, no_such, wide};
 use crate::Result;
-use crate::filter::require;
+use crate::error::require;
 
 /// Carrier frequency offset: multiplies sample `n` by `exp(j(phase + 2π·frequency·n))`.
 ///

@@ -3,7 +3,7 @@ use num_complex::Complex32;
 use super::no_such;
 use super::random::{Draws, Random};
 use crate::Result;
-use crate::filter::require;
+use crate::error::require;
 
 /// A hole in a stream: `lost` samples are missing before the sample with index `at`, counted over the samples that remain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@ use num_complex::{Complex32, Complex64};
 
 use super::{Stage, narrow, no_such, wide};
 use crate::Result;
-use crate::filter::require;
+use crate::error::require;
 
 /// Imbalance of the in-phase and quadrature branches: `y = μx + νx*` with `μ = (1 + g e^{jφ})/2`, `ν = (1 − g e^{jφ})/2`.
 ///

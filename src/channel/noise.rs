@@ -4,7 +4,7 @@ use std::f64::consts::SQRT_2;
 use super::random::{BATCH, Draws, Random};
 use super::{Stage, from_db, narrow, no_such, wide};
 use crate::Result;
-use crate::filter::require;
+use crate::error::require;
 
 /// White Gaussian noise at a given SNR: circular with `E|n|² = signal_power / 10^(snr_db/10)`.
 ///

@@ -3,7 +3,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::from_db;
-use crate::filter::require;
+use crate::error::require;
 use crate::{Error, Result};
 
 /// How the mean power of a channel is spread over delays; normalised to a total of 1 when used.

@@ -3,7 +3,7 @@ use std::f64::consts::PI;
 
 use super::{narrow, no_such, wide};
 use crate::Result;
-use crate::filter::require;
+use crate::error::require;
 
 /// Half the length of the interpolating filter: an output needs this many inputs on either side.
 const HALF: usize = 16;

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{AmplifierConfig, FadingConfig, ImpairmentsConfig, Model, Profile};
-use crate::filter::require;
+use crate::error::require;
 use crate::{Error, Result, ofdm};
 
 /// Everything about a simulated transmission: the same scenario gives the same samples on every machine.

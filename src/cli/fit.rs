@@ -4,12 +4,13 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::output::Output;
 use super::parameters::Parameters;
 use super::progress;
 use super::table::{Header, Source};
+use crate::files::Output;
 use crate::filter::registry::{self, Settings, Task};
-use crate::filter::{Adaptive, Filter, finite};
+use crate::filter::{Adaptive, Filter};
+use crate::real::finite;
 use crate::{Complex64, Error, Result};
 
 /// Run a filter over a table: one-step-ahead predictions of y from x0, x1, ...

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::output::{Output, check_free};
 use super::progress;
+use crate::dsp::db;
+use crate::files::{Output, check_free};
 use crate::iq::align::{Alignment, Options, align_recordings};
 use crate::iq::{Format, Pair, Recording, Survey, survey};
-use crate::metrics::db;
 use crate::plot::{self, Axis, Constellation, Figure, Grid, Histogram, Series};
 use crate::{Complex64, Error, Result};
 

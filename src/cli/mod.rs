@@ -16,7 +16,6 @@ mod inspect;
 mod interrupt;
 #[cfg(not(feature = "soapy"))]
 mod no_soapy;
-mod output;
 mod parallel;
 mod parameters;
 mod progress;

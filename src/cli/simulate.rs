@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::output::{Output, check_free};
 use super::{interrupt, progress};
 use crate::channel::{Chunk, Scenario, TestBed};
+use crate::files::{Output, check_free};
 use crate::iq::sigmf::Meta;
 use crate::iq::{Datatype, Pair, Writer};
 use crate::{Complex32, Error, Result};

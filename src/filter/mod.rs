@@ -27,7 +27,6 @@ mod recipes;
 pub mod registry;
 mod residual;
 mod sliding;
-pub mod state;
 pub mod two_speed;
 mod windowed;
 
@@ -47,7 +46,7 @@ pub use windowed::{Window, Windowed};
 
 use num_complex::Complex;
 
-use crate::{Error, Real, Result};
+use crate::{Error, Real, Result, error::require, real::finite, state};
 
 /// What every filter can be asked, whatever it works on.
 pub trait Adaptive: Send {
@@ -167,16 +166,6 @@ impl<T: Real, F: Tracker<T> + ?Sized> Tracker<T> for Box<F> {
     fn portrait(&self) -> Portrait {
         (**self).portrait()
     }
-}
-
-/// Whether both parts are finite.
-pub(crate) fn finite<T: Real>(z: Complex<T>) -> bool {
-    z.re.is_finite() && z.im.is_finite()
-}
-
-/// Checks a parameter against a condition stated in words.
-pub(crate) fn require(ok: bool, name: &str, expected: &str, value: f64) -> Result<()> {
-    if ok { Ok(()) } else { Err(Error::parameter(name, expected, value)) }
 }
 
 /// Sets `slot` to `value` when it lies in the range that `ok` describes.

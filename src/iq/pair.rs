@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use super::Recording;
 use super::recording::sha512;
 use super::sigmf::{self, Extension, VERSION, declare, parse_json, plain_name, read_small};
-use super::writer::replace;
-use crate::{Error, Result};
+
+use crate::{Error, Result, files};
 
 /// The version of the `kaflow` extension: `kaflow:tx`, `kaflow:rx` and `kaflow:delay_samples` in a collection.
 const EXTENSION_VERSION: &str = "1.0.0";
@@ -161,7 +161,7 @@ impl Pair {
             return Err(Error::file(path, "metadata to write", problem));
         }
         let text = serde_json::to_string_pretty(&json!({ "collection": collection })).unwrap_or_default() + "\n";
-        replace(&path, text.as_bytes())?;
+        files::write(&path, text.as_bytes())?;
         Ok(path)
     }
 }

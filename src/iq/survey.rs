@@ -7,7 +7,7 @@ use rustfft::{Fft, FftPlanner};
 
 use super::{NotFinite, Recording};
 use crate::Result;
-use crate::metrics::{Psd, db};
+use crate::{dsp::db, metrics::Psd};
 
 /// Samples in a spectrum, or fewer when the recording is shorter.
 const SPECTRUM: usize = 1024;

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha512};
 
 use super::recording::hex;
 use super::sigmf::{self, Annotation, Capture, Meta};
-use crate::{Error, Result};
+use crate::{Error, Result, files};
 
 /// How many bytes are gathered before they are written.
 const BLOCK: usize = 1 << 20;
@@ -228,7 +228,7 @@ impl Writer {
     }
 
     fn write_meta(&mut self) -> Result<()> {
-        replace(&self.meta_path, self.within_data().to_json().as_bytes())?;
+        files::write(&self.meta_path, self.within_data().to_json().as_bytes())?;
         self.meta_changed = false;
         Ok(())
     }
@@ -241,14 +241,4 @@ impl Drop for Writer {
             let _ = self.flush();
         }
     }
-}
-
-/// Replaces a file in one step, so that a reader sees either the old or the new content.
-pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<()> {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(".partial");
-    let partial = path.with_file_name(name);
-    std::fs::write(&partial, content).map_err(|e| Error::io(&partial, e))?;
-    std::fs::rename(&partial, path).map_err(|e| Error::io(path, e))
 }

@@ -5,8 +5,8 @@ use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
 use crate::Real;
-use crate::filter::state::same_shape;
 use crate::simd::{Level, WeighComplex};
+use crate::state::same_shape;
 use crate::{Error, Result};
 
 /// Centres in ℂᴸ, stored as 2L planes: all first real parts, all first imaginary parts, all second real parts, and so on.

@@ -2,7 +2,7 @@ use num_complex::Complex;
 use num_traits::Zero;
 
 use super::Kernel;
-use crate::filter::require;
+use crate::error::require;
 use crate::{Real, Result};
 
 /// `(cᴴx) · exp(−‖|x|−|c|‖² / 2σ²)`, with `|x|` the vector of magnitudes: functions that turn with their input, `f(e^{jt}x) = e^{jt}f(x)`.

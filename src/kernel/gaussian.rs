@@ -1,7 +1,7 @@
 use num_complex::Complex;
 
 use super::{Centres, Kernel, Row, distance_sqr};
-use crate::filter::require;
+use crate::error::require;
 use crate::simd::GaussianRow;
 use crate::{Real, Result};
 

@@ -1,7 +1,7 @@
 use num_complex::Complex;
 
 use super::{Centres, Kernel, Row, inner, linear::inner_row};
-use crate::filter::require;
+use crate::error::require;
 use crate::{Real, Result};
 
 /// `(cᴴx + offset)^degree`: all monomials of the taps up to the degree.

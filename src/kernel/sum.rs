@@ -1,7 +1,7 @@
 use num_complex::Complex;
 
 use super::{Centres, Kernel, Row};
-use crate::filter::require;
+use crate::error::require;
 use crate::{Error, Real, Result};
 
 /// `Σ w_j k_j`: functions that are sums of what each kernel can express.

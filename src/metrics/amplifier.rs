@@ -2,7 +2,8 @@
 
 use num_complex::{Complex, Complex64};
 
-use super::{db, nmse::wide};
+use super::nmse::wide;
+use crate::dsp::db;
 use crate::{Error, Real, Result};
 
 /// Mean power `Σ|x|² / n` of the finite samples; 0 when there are none.

@@ -2,8 +2,9 @@
 
 use num_complex::Complex;
 
-use super::{db, nmse::wide};
+use super::nmse::wide;
 use crate::Real;
+use crate::dsp::db;
 
 /// Running error vector magnitude: rms of the error over rms of the ideal points.
 ///

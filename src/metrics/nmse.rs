@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 
-use super::db;
+use crate::dsp::db;
 use crate::{Error, Real, Result};
 
 /// Which samples an average runs over.

@@ -3,7 +3,8 @@
 use num_complex::{Complex, Complex64};
 use rustfft::FftPlannerScalar;
 
-use super::{db, nmse::wide};
+use super::nmse::wide;
+use crate::dsp::db;
 use crate::{Error, Real, Result};
 
 /// A two-sided power spectral density, lowest frequency first.

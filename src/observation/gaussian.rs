@@ -2,8 +2,8 @@ use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
 use super::Observation;
-use crate::filter::{finite, require};
 use crate::{Error, Real, Result};
+use crate::{error::require, real::finite};
 
 /// How large a step a Gaussian filter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

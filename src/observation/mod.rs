@@ -16,7 +16,7 @@ pub use poisson::{Poisson, poisson_step};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::filter::require;
+use crate::error::require;
 use crate::{Error, Real, Result};
 
 /// An observation model. Latent values and steps are slices of `width` real numbers: two for a complex value, one for a real one,

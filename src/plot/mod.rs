@@ -22,7 +22,6 @@ mod study;
 mod svg;
 mod text;
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 pub use axis::{Axis, number, short};
@@ -32,7 +31,7 @@ pub use run::{NmseCurve, Part, Series, Taps, Weights, lines, nmse_over_time, tap
 pub use signal::{AmplifierCurve, Constellation, Histogram, am_am_pm, constellations, envelope_histogram, psd, spectrogram};
 pub use study::{Bar, Candidate, Field, bars, fields, landscape, repeats};
 
-use crate::{Error, Result};
+use crate::{Result, files as whole};
 
 impl Figure {
     /// The picture as SVG, ready to stand in an HTML page beside others.
@@ -57,7 +56,7 @@ impl Figure {
             } else {
                 svg::write(&scene).into_bytes()
             };
-            replace(file, &bytes).map_err(|e| Error::io(file, e))?;
+            whole::write(file, &bytes)?;
         }
         Ok(files)
     }
@@ -76,16 +75,4 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
         PathBuf::from(name)
     };
     vec![with(".svg"), with(".png")]
-}
-
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    // Readable by others, as far as the umask lets them: a temporary file is private by default.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.persist(path)?;
-    Ok(())
 }

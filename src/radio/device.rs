@@ -9,7 +9,7 @@ use super::format::{Format, Sample};
 use super::receiver::Receiver;
 use super::{CHANNELS, Direction, FREQUENCY, Faults, Settings};
 use crate::channel::{Amplifier, Stage};
-use crate::filter::require;
+use crate::error::require;
 use crate::{Error, Result};
 
 /// Samples that go through the channel at once.

@@ -7,7 +7,7 @@ use super::format::Sample;
 use super::{CHANNELS, Settings};
 use crate::Result;
 use crate::channel::{CarrierOffset, Fading, Noise, SampleOffset, Stage};
-use crate::filter::require;
+use crate::error::require;
 
 /// Transmitters that are tuned this far away, as a share of the rate, are still heard, off by that much; those farther away are not.
 const IN_TUNE: f64 = 0.1;

@@ -1,7 +1,7 @@
 //! What the device's arguments say.
 
 use crate::channel::{Amplifier, FadingConfig, Model, Profile};
-use crate::filter::require;
+use crate::error::require;
 use crate::{Error, Result};
 
 /// The parameters of a simulated radio; [`Settings::parse`] reads them from SoapySDR's device arguments.

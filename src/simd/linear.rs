@@ -5,7 +5,7 @@ use num_traits::Zero;
 
 use super::{Op, Vector, complex_conj_mul_acc, complex_splat};
 use crate::Real;
-use crate::filter::finite;
+use crate::real::finite;
 
 /// NLMS over a run of consecutive samples: for each, predict `p = w·x`, then `w += mu / (regularization + xᴴx) · conj(x) · (y − p)`.
 ///

@@ -2,7 +2,7 @@ use num_complex::Complex64;
 
 use super::Model;
 use super::table::Table;
-use crate::filter::require;
+use crate::error::require;
 use crate::{Error, Result};
 
 /// A checked model without memory: `y = x·G(|x|)`.

@@ -11,7 +11,7 @@ use num_complex::{Complex32, Complex64};
 use serde::{Deserialize, Serialize};
 
 use super::{Stage, from_db, narrow, no_such, wide};
-use crate::filter::require;
+use crate::error::require;
 use crate::{Error, Result};
 use curve::Curve;
 use polynomial::Polynomial;

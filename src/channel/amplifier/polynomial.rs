@@ -2,7 +2,7 @@ use num_complex::Complex64;
 use serde::{Deserialize, Serialize};
 
 use super::curve::Curve;
-use crate::filter::require;
+use crate::error::require;
 use crate::{Error, Result};
 
 /// One term of a memory polynomial, `(re + j·im) · x_{n−delay} · |x_{n−delay}|^{order−1}`.

@@ -9,7 +9,7 @@ use super::jakes::{NODES, Sight, Waves};
 use super::random::{Draws, Random};
 use super::{Doppler, Stage, from_db, narrow, no_such, wide};
 use crate::Result;
-use crate::filter::require;
+use crate::error::require;
 
 const MAX_ANTENNAS: usize = 16;
 /// Samples that go through the channel in one pass, where no path is longer.

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use self::measure::{Contestant, LONG, Loop, SHORT, Signal, latency, race, tracker};
-use super::output::Output;
 use crate::Result;
+use crate::files::Output;
 use crate::filter::two_speed::{TwoSpeed, TwoSpeedConfig};
 use crate::filter::{Mixture, MixtureConfig, Tracker, Window};
 use crate::simd::Level;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::cli::output::{Output, check_free};
+use crate::files::{Output, check_free};
 use crate::plot::{self, Figure};
 use crate::{Error, Result};
 

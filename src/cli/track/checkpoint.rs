@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result, blocks::state as files, filter::state};
+use crate::{Error, Result, files, state};
 
 /// All filters at the same sample.
 #[derive(Serialize, Deserialize)]

@@ -16,7 +16,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Instant};
 
 use clap::Parser as _;
 
-use super::{output, parameters::Parameters};
+use super::parameters::Parameters;
 use crate::{Error, Result, iq};
 pub(crate) use input::Align;
 use input::Input;
@@ -168,7 +168,7 @@ fn check_outputs(args: &Args) -> Result<()> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
             return Err(Error::file(path, "output", format!("there is no folder {}", folder.display())));
         }
-        output::check_free(path, args.force)?;
+        crate::files::check_free(path, args.force)?;
     }
     if let Some(out) = &args.out {
         report::check_folder(out, args.force || args.resume)?;

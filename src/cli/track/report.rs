@@ -10,7 +10,7 @@ use super::{
     input::Survey,
     pictures::{self, Picture},
 };
-use crate::{Error, Result, cli::output::Output, plot};
+use crate::{Error, Result, files::Output, plot};
 
 /// Refuses a folder that holds results already, unless they may be replaced.
 pub(super) fn check_folder(folder: &Path, force: bool) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::cli::output::{Output, check_free};
+use crate::files::{Output, check_free};
 use crate::filter::registry::Values;
 use crate::plot::{self, Figure};
 use crate::{Error, Result};

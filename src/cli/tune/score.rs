@@ -1,8 +1,8 @@
 //! How good a set of parameters is: its one-step-ahead error on the data.
 
-use crate::filter::finite;
 use crate::filter::registry::{self, Settings};
 use crate::metrics::power;
+use crate::real::finite;
 use crate::{Complex32, Error, Result};
 
 /// The streams that candidates are tried on.

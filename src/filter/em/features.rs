@@ -1,7 +1,7 @@
 use num_complex::Complex64;
 
-use crate::filter::finite;
 use crate::kernel::Kernel;
+use crate::real::finite;
 
 /// A map `φ` with `φ(c)ᴴφ(x) ≈ k(c, x)`, exact on its centres, which it picks from data: each time the point that the others say least about (pivoted Cholesky;
 /// Fine, Scheinberg 2001).

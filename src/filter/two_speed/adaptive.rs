@@ -4,8 +4,8 @@ use num_complex::Complex;
 use num_traits::{One, Zero};
 
 use super::{EAGER, LAZY, OFFSET_PRIOR, Power, TwoSpeed};
-use crate::filter::{Adaptive, require, state};
 use crate::{Error, Real, Result};
+use crate::{error::require, filter::Adaptive, state};
 
 impl<T: Real> Adaptive for TwoSpeed<T> {
     fn size(&self) -> usize {

@@ -3,7 +3,7 @@
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
-use crate::filter::require;
+use crate::error::require;
 use crate::{Real, Result};
 
 /// How the taps of the channel move.

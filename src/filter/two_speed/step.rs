@@ -6,8 +6,8 @@ use num_traits::Zero;
 use super::power::Change;
 use super::{EAGER, LAZY, TwoSpeed, four};
 use crate::Real;
-use crate::filter::{Adaptive, finite};
 use crate::simd::{self, Op};
+use crate::{filter::Adaptive, real::finite};
 
 /// Samples over which the noise variance is averaged.
 const NOISE_WINDOW: u64 = 300;

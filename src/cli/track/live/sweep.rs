@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Session;
 use crate::blocks::RadioConfig;
-use crate::cli::output::Output;
+use crate::files::Output;
 use crate::metrics::{AmCurve, AmPoint};
 use crate::plot::{AmplifierCurve, am_am_pm};
 use crate::{Error, Result};
