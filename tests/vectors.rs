@@ -1,8 +1,8 @@
-//! Every filter against reference predictions: float64 numpy and KAFBOX in Octave, where the reference files are present.
+//! Every filter against reference predictions: float64 numpy and KAFBOX in Octave.
 
 mod common;
 
-use common::{Table, shared};
+use common::Table;
 use kaflow::Complex;
 use kaflow::filter::*;
 use kaflow::kernel::Gaussian;
@@ -53,10 +53,10 @@ const CASES: &[(&str, f64, Build)] = &[
 #[test]
 fn filters_reproduce_the_reference_predictions() {
     for &(name, tolerance, build) in CASES {
-        let Some((table, parameters)) = vector(name) else { continue };
+        let table = Table::vector(name);
         let x = table.inputs();
         let (y, expected) = (table.complex("y"), table.complex("pred"));
-        let mut filter = build(&parameters, x[0].len());
+        let mut filter = build(&table.about["params"], x[0].len());
         let centres = table.column("centres");
         for i in 0..x.len() {
             let p = filter.adapt(&x[i], y[i]);
@@ -71,10 +71,11 @@ fn filters_reproduce_the_reference_predictions() {
 
 #[test]
 fn poisson_reproduces_the_reference_rates() {
-    let Some((table, p)) = vector("ref_poisson") else { return };
-    let kernel = Gaussian::new((number(&p, "c") / 2.0).sqrt()).unwrap();
-    let model = Poisson::new(number(&p, "sd2"), 0.0).unwrap();
-    let mut filter = poisson_klms(kernel, model, number(&p, "lambda"), Evict::default(), 1).unwrap();
+    let table = Table::vector("ref_poisson");
+    let p = &table.about["params"];
+    let kernel = Gaussian::new((number(p, "c") / 2.0).sqrt()).unwrap();
+    let model = Poisson::new(number(p, "sd2"), 0.0).unwrap();
+    let mut filter = poisson_klms(kernel, model, number(p, "lambda"), Evict::default(), 1).unwrap();
     let (x, y, expected) = (table.column("x_deg").unwrap(), table.column("y").unwrap(), table.column("pred_rate").unwrap());
     for i in 0..x.len() {
         let rate = filter.adapt(&[Complex::new(x[i], 0.0)], y[i]);
@@ -84,10 +85,11 @@ fn poisson_reproduces_the_reference_rates() {
 
 #[test]
 fn bernoulli_reproduces_the_reference_probabilities() {
-    let Some((table, p)) = vector("ref_bernoulli") else { return };
-    let kernel = Gaussian::new((number(&p, "c") / 2.0).sqrt()).unwrap();
-    let model = Bernoulli::new(number(&p, "sd2"), 0.0).unwrap();
-    let mut filter = bernoulli_klms(kernel, model, number(&p, "lambda"), Evict::default(), 2).unwrap();
+    let table = Table::vector("ref_bernoulli");
+    let p = &table.about["params"];
+    let kernel = Gaussian::new((number(p, "c") / 2.0).sqrt()).unwrap();
+    let model = Bernoulli::new(number(p, "sd2"), 0.0).unwrap();
+    let mut filter = bernoulli_klms(kernel, model, number(p, "lambda"), Evict::default(), 2).unwrap();
     let (y, expected) = (table.column("y").unwrap(), table.column("pred_prob").unwrap());
     for (i, x) in table.inputs().iter().enumerate() {
         let prob = filter.adapt(x, y[i] != 0.0);
@@ -101,8 +103,7 @@ fn scalar_steps_reproduce_multiprecision_values() {
         ("ref_poisson_alpha", (|y, f, s| poisson_step(y, f, s)) as fn(f64, f64, f64) -> f64),
         ("ref_bernoulli_alpha", |y, f, s| bernoulli_step(y != 0.0, f, s)),
     ] {
-        let Some(path) = shared(&format!("vectors/{name}.csv")) else { continue };
-        let table = Table::read(&path);
+        let table = Table::vector(name);
         let column = |name: &str| table.column(name).unwrap();
         let (y, f, s, expected) = (column("y"), column("f"), column("sd2"), column("alpha_mpmath"));
         for i in 0..y.len() {
@@ -110,10 +111,4 @@ fn scalar_steps_reproduce_multiprecision_values() {
             assert!((a - expected[i]).abs() <= 1e-10 * expected[i].abs(), "{name} row {i}: {a} instead of {}", expected[i]);
         }
     }
-}
-
-fn vector(name: &str) -> Option<(Table, serde_json::Value)> {
-    let table = Table::read(&shared(&format!("vectors/{name}.csv"))?);
-    let text = std::fs::read_to_string(shared(&format!("vectors/{name}.json"))?).unwrap();
-    Some((table, serde_json::from_str::<serde_json::Value>(&text).unwrap()["params"].clone()))
 }

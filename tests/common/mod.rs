@@ -17,8 +17,9 @@ pub fn shared(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// A table of numbers with named columns.
+/// A table of numbers with named columns; a first line `# {...}` says in JSON what they are.
 pub struct Table {
+    pub about: serde_json::Value,
     pub names: Vec<String>,
     pub rows: Vec<Vec<f64>>,
 }
@@ -29,10 +30,17 @@ impl Table {
     }
 
     pub fn parse(text: &str) -> Self {
-        let mut lines = text.lines();
+        let mut lines = text.lines().peekable();
+        let about =
+            lines.next_if(|line| line.starts_with('#')).map_or(serde_json::Value::Null, |line| serde_json::from_str(&line[1..]).unwrap());
         let names = lines.next().unwrap().split(',').map(str::to_owned).collect();
         let rows = lines.map(|line| line.split(',').map(|v| v.parse().unwrap()).collect()).collect();
-        Self { names, rows }
+        Self { about, names, rows }
+    }
+
+    /// The reference vector `name`: made by float64 numpy (`ref_`, `hammerstein_`) or by KAFBOX in Octave (`kafbox_`).
+    pub fn vector(name: &str) -> Self {
+        Self::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/vectors").join(name).with_extension("csv"))
     }
 
     pub fn column(&self, name: &str) -> Option<Vec<f64>> {
@@ -49,18 +57,22 @@ impl Table {
         }
     }
 
-    /// The input vectors: `x0, x1, ...` or `re0, ..., im0, ...`.
+    /// The input vectors: `x0, x1, ...` or `re0, ..., im0, ...`; where `about` tells the taps, the last ones of a stream, newest first.
     pub fn inputs(&self) -> Vec<Vec<Complex<f64>>> {
-        let columns: Vec<Vec<Complex<f64>>> = (0..)
-            .map_while(|i| match self.column(&format!("x{i}")) {
-                Some(x) => Some(x.into_iter().map(Complex::from).collect()),
-                None => {
-                    let (re, im) = (self.column(&format!("re{i}"))?, self.column(&format!("im{i}"))?);
-                    Some(re.into_iter().zip(im).map(|(re, im)| Complex::new(re, im)).collect())
-                }
-            })
-            .collect();
-        (0..self.rows.len()).map(|n| columns.iter().map(|c| c[n]).collect()).collect()
+        let column = |i: usize| match self.column(&format!("x{i}")) {
+            Some(x) => Some(x.into_iter().map(Complex::from).collect::<Vec<_>>()),
+            None => {
+                let (re, im) = (self.column(&format!("re{i}"))?, self.column(&format!("im{i}"))?);
+                Some(re.into_iter().zip(im).map(|(re, im)| Complex::new(re, im)).collect())
+            }
+        };
+        let columns: Vec<_> = (0..).map_while(column).collect();
+        let delayed = |n: usize, l: usize| if n >= l { columns[0][n - l] } else { Complex::default() };
+        let row = |n: usize| match self.about["taps"].as_u64() {
+            Some(taps) => (0..taps as usize).map(|l| delayed(n, l)).collect(),
+            None => columns.iter().map(|c| c[n]).collect(),
+        };
+        (0..self.rows.len()).map(row).collect()
     }
 }
 
