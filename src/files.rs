@@ -1,61 +1,224 @@
 //! Files that are whole or not there, and never in place of something else by accident.
+//!
+//! One way for everything that kaflow writes in one piece: the bytes go to a temporary file beside the place, which then takes the name. What is not a regular
+//! file (a pipe, a terminal, `/dev/null`) is written to as it is, and `-` is standard output; symbolic links are followed. A new file has the permissions that the
+//! umask leaves, one that is replaced keeps its own.
 
-use std::io::{BufWriter, Write};
+use std::ffi::OsString;
+use std::fs::{File, FileType, OpenOptions, Permissions};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::NamedTempFile;
 
 use crate::{Error, Result};
 
+/// The names that stand for standard output. A file behind the last ones belongs to whoever redirected it: it is not replaced either.
+const STANDARD: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+/// How the names of temporary files end.
+const ENDING: &str = ".partial";
+/// A temporary file that is younger may belong to a process that is about to lock it.
+const YOUNG: Duration = Duration::from_secs(60);
+/// Symbolic links that are followed, one after the other.
+const LINKS: usize = 40;
+
 /// A file that appears under its name only when it is complete.
 pub(crate) struct Output {
-    file: BufWriter<NamedTempFile>,
+    to: BufWriter<To>,
     path: PathBuf,
+}
+
+enum To {
+    Beside(NamedTempFile),
+    Special(File),
+    Standard(std::io::Stdout),
+}
+
+impl Write for To {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Beside(file) => file.write(bytes),
+            Self::Special(file) => file.write(bytes),
+            Self::Standard(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Self::Beside(file) => file.flush(),
+            Self::Special(file) => file.flush(),
+            Self::Standard(out) => out.flush(),
+        }
+    }
 }
 
 impl Output {
     /// Refuses to replace a file that holds something, unless forced.
     pub(crate) fn create(path: &Path, force: bool) -> Result<Self> {
+        let wrap = |e| Error::io(path, e);
         check_free(path, force)?;
-        Ok(Self { file: BufWriter::new(beside(path).map_err(|e| Error::io(path, e))?), path: path.into() })
+        let place = followed(path).map_err(wrap)?;
+        let to = if is_standard(path) {
+            To::Standard(std::io::stdout())
+        } else if special(&place).is_some() {
+            To::Special(OpenOptions::new().write(true).open(&place).map_err(wrap)?)
+        } else {
+            To::Beside(beside(&place).map_err(wrap)?)
+        };
+        Ok(Self { to: BufWriter::new(to), path: place })
     }
 
     /// Puts the file in its place.
     pub(crate) fn finish(self) -> Result<()> {
         let wrap = |e| Error::io(&self.path, e);
-        let file = self.file.into_inner().map_err(|e| wrap(e.into_error()))?;
-        file.as_file().sync_all().map_err(wrap)?;
-        file.persist(&self.path).map_err(|e| wrap(e.error))?;
-        Ok(())
+        match self.to.into_inner().map_err(|e| wrap(e.into_error()))? {
+            To::Beside(file) => {
+                file.as_file().sync_all().map_err(wrap)?;
+                file.persist(&self.path).map(drop).map_err(|e| wrap(e.error))
+            }
+            To::Special(mut file) => file.flush().map_err(wrap),
+            To::Standard(mut out) => out.flush().map_err(wrap),
+        }
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.file.write(bytes)
+        self.to.write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.file.flush()
+        self.to.flush()
     }
 }
 
-/// A temporary file in the folder of `path`, with the permissions of any new file: a temporary file is private by default.
+/// Whether `path` stands for standard output.
+fn is_standard(path: &Path) -> bool {
+    STANDARD.iter().any(|name| path.as_os_str() == *name)
+}
+
+/// What is at `path` when it is neither a regular file nor a folder nor nothing.
+fn special(path: &Path) -> Option<FileType> {
+    std::fs::metadata(path).ok().map(|found| found.file_type()).filter(|kind| !kind.is_file() && !kind.is_dir())
+}
+
+/// Where a chain of symbolic links ends, whether there is something or not.
+fn followed(path: &Path) -> std::io::Result<PathBuf> {
+    let mut place = path.to_owned();
+    for _ in 0..LINKS {
+        match std::fs::read_link(&place) {
+            // A link says where it points to from its own folder.
+            Ok(target) => place = folder(&place).join(target),
+            Err(_) => return Ok(place),
+        }
+    }
+    Err(std::io::Error::new(ErrorKind::InvalidInput, "too many symbolic links"))
+}
+
+/// The folder that holds `path`.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// How the temporary files for `path` begin.
+fn beginning(path: &Path) -> OsString {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".");
+    name
+}
+
+/// A temporary file in the folder of `path`, locked as long as this process lives, with the permissions that the finished one is to have.
 fn beside(path: &Path) -> std::io::Result<NamedTempFile> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    sweep(path);
+    let name = beginning(path);
     let mut builder = tempfile::Builder::new();
+    builder.prefix(&name).suffix(ENDING);
+    let old = std::fs::metadata(path).ok().map(|found| found.permissions());
+    // A temporary file is private by default; the umask takes from this what it takes from any new file.
     #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder)
+    builder.permissions(old.clone().unwrap_or(std::os::unix::fs::PermissionsExt::from_mode(0o666)));
+    let file = builder.tempfile_in(folder(path))?;
+    // The umask must not narrow what an existing file has. Best effort: the content matters more.
+    let _ = old.map(|old: Permissions| file.as_file().set_permissions(old));
+    let _ = file.as_file().try_lock();
+    Ok(file)
+}
+
+/// Removes what killed processes left of earlier tries at `path`: temporary files that nobody holds a lock on.
+fn sweep(path: &Path) {
+    let name = beginning(path);
+    let ours = |entry: &std::fs::DirEntry| {
+        let found = entry.file_name();
+        found.as_encoded_bytes().starts_with(name.as_encoded_bytes()) && found.as_encoded_bytes().ends_with(ENDING.as_bytes())
+    };
+    for entry in std::fs::read_dir(folder(path)).into_iter().flatten().flatten().filter(ours) {
+        let old = entry.metadata().and_then(|m| m.modified()).is_ok_and(|time| time.elapsed().is_ok_and(|age| age > YOUNG));
+        if old && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// An error where `path` holds something and `force` is not given.
 pub(crate) fn check_free(path: &Path, force: bool) -> Result<()> {
     match std::fs::metadata(path) {
+        _ if is_standard(path) => Ok(()),
         Ok(found) if found.is_dir() => Err(Error::file(path, "output", "is a folder; name a file")),
-        Ok(found) if found.len() > 0 && !force => Err(Error::file(path, "output", "exists already; name another or add --force")),
+        Ok(found) if found.is_file() && found.len() > 0 && !force => {
+            Err(Error::file(path, "output", "exists already; name another or add --force"))
+        }
         _ => Ok(()),
     }
+}
+
+/// What a command is going to write, checked before it begins: each output is free, can be written, and is neither an input nor another output, whatever their names.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+pub(crate) fn check_outputs<'a>(inputs: impl IntoIterator<Item = &'a Path>, outputs: &[&Path], force: bool) -> Result<()> {
+    let inputs: Vec<(&Path, Identity)> = inputs.into_iter().filter_map(|path| Some((path, identity(path)?))).collect();
+    let mut seen: Vec<(&Path, Identity)> = Vec::new();
+    for &path in outputs {
+        if let Some(this) = identity(path) {
+            let same = |(_, other): &&(&Path, Identity)| *other == this;
+            if let Some((input, _)) = inputs.iter().find(same) {
+                return Err(Error::file(path, "output", format!("is the input {}; name another", input.display())));
+            }
+            if let Some((other, _)) = seen.iter().find(same) {
+                return Err(Error::file(path, "output", format!("is the output {} too; name another", other.display())));
+            }
+            seen.push((path, this));
+        }
+        check_free(path, force)?;
+        let place = followed(path).map_err(|e| Error::io(path, e))?;
+        if !is_standard(path) && special(&place).is_none() {
+            // The only sure way to find out is to try.
+            beside(&place).map_err(|e| Error::io(path, e))?;
+        }
+    }
+    Ok(())
+}
+
+/// What makes two names the same regular file: device and number where it exists, else folder and name. Of special files there can be many users.
+#[derive(PartialEq)]
+enum Identity {
+    #[cfg(unix)]
+    There(u64, u64),
+    Path(PathBuf),
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    if is_standard(path) || special(path).is_some() {
+        return None;
+    }
+    let place = followed(path).ok()?;
+    #[cfg(unix)]
+    if let Ok(found) = std::fs::metadata(&place) {
+        use std::os::unix::fs::MetadataExt;
+        return Some(Identity::There(found.dev(), found.ino()));
+    }
+    let folder = std::fs::canonicalize(folder(&place)).ok()?;
+    Some(Identity::Path(folder.join(place.file_name()?)))
 }
 
 /// Replaces the file at `path` in one step: after a crash it holds either the old bytes or the new ones.
@@ -65,9 +228,37 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     output.finish()
 }
 
-#[cfg(feature = "blocks")]
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|e| Error::io(path, e))
+/// The whole of a file of at most `most` bytes, whatever it claims to be: `/dev/zero` has no end.
+#[cfg_attr(not(feature = "blocks"), allow(dead_code))]
+pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let read = |bytes: &mut Vec<u8>| {
+        if path.as_os_str() == STANDARD[0] {
+            std::io::stdin().lock().take(most + 1).read_to_end(bytes)
+        } else {
+            File::open(path)?.take(most + 1).read_to_end(bytes)
+        }
+    };
+    read(&mut bytes).map_err(|e| Error::io(path, e))?;
+    if bytes.len() as u64 > most {
+        return Err(Error::file(path, "size", format!("has more than {} MB, which is more than it can need", most / 1_000_000)));
+    }
+    Ok(bytes)
+}
+
+/// Bytes of a file of parameters or a scenario, at most.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+pub(crate) const CONFIGURATION: u64 = 64_000_000;
+/// Bytes of a saved state, at most.
+#[cfg_attr(not(feature = "blocks"), allow(dead_code))]
+pub(crate) const SAVED: u64 = 4_000_000_000;
+
+/// As [`read`], text.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+pub(crate) fn read_text(path: &Path, most: u64) -> Result<String> {
+    String::from_utf8(read(path, most)?)
+        .map_err(|e| Error::file(path, format!("byte {}", e.utf8_error().valid_up_to()), "is not UTF-8 text"))
 }
 
 /// The file that a message names: any path, or, where the block is confined to a directory, a plain name in it.
@@ -78,5 +269,90 @@ pub(crate) fn within(confined: Option<&Path>, name: &str) -> Result<PathBuf> {
     match (parts.next(), parts.next()) {
         (Some(std::path::Component::Normal(name)), None) => Ok(directory.join(name)),
         _ => Err(Error::parameter("the file", "a plain name without directories", name)),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn links_are_followed_modes_are_kept_and_new_files_are_as_any_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("plain"), "").unwrap();
+        write(&at("new"), b"1").unwrap();
+        assert_eq!(mode(&at("new")), mode(&at("plain")));
+        std::fs::set_permissions(at("new"), Permissions::from_mode(0o606)).unwrap();
+        symlink("new", at("link")).unwrap();
+        symlink("not there yet", at("dangling")).unwrap();
+        write(&at("link"), b"2").unwrap();
+        write(&at("dangling"), b"3").unwrap();
+        assert_eq!((std::fs::read(at("new")).unwrap(), mode(&at("new"))), (b"2".to_vec(), 0o606));
+        assert_eq!(std::fs::read(at("not there yet")).unwrap(), b"3");
+        assert!(std::fs::symlink_metadata(at("link")).unwrap().is_symlink());
+        assert_eq!(names(folder.path()), ["dangling", "link", "new", "not there yet", "plain"]);
+        symlink("round", at("round")).unwrap();
+        assert!(write(&at("round"), b"4").is_err());
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_written_to_and_stays_what_it_is() {
+        write(Path::new("/dev/null"), b"gone").unwrap();
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+        assert!(check_outputs([], &[Path::new("/dev/null"), Path::new("/dev/null"), Path::new("-"), Path::new("-")], false).is_ok());
+    }
+
+    #[test]
+    fn an_output_is_neither_an_input_nor_another_output_by_whatever_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("in"), "x").unwrap();
+        std::fs::hard_link(at("in"), at("same")).unwrap();
+        symlink("in", at("link")).unwrap();
+        for name in ["in", "same", "link", "./in"] {
+            let error = check_outputs([at("in").as_path()], &[&at(name)], true).unwrap_err().to_string();
+            assert!(error.contains("is the input"), "{error}");
+        }
+        let twice = [at("new"), folder.path().join(".").join("new")];
+        assert!(check_outputs([], &[&twice[0], &twice[1]], true).unwrap_err().to_string().contains("is the output"));
+        assert!(check_outputs([at("in").as_path()], &[&at("new"), &at("other")], false).is_ok());
+        assert!(check_outputs([], &[&at("in")], false).unwrap_err().to_string().contains("--force"));
+        assert!(check_outputs([], &[&at("no folder/new")], false).is_err());
+        assert_eq!(names(folder.path()), ["in", "link", "same"]);
+    }
+
+    #[test]
+    fn leftovers_of_the_dead_go_and_those_of_the_living_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in [".out.dead.partial", ".out.alive.partial", ".out.young.partial", ".other.dead.partial"] {
+            let file = File::create(at(name)).unwrap();
+            if !name.contains("young") {
+                file.set_modified(std::time::SystemTime::now() - 2 * YOUNG).unwrap();
+            }
+        }
+        let alive = File::open(at(".out.alive.partial")).unwrap();
+        alive.lock().unwrap();
+        write(&at("out"), b"1").unwrap();
+        assert_eq!(names(folder.path()), [".other.dead.partial", ".out.alive.partial", ".out.young.partial", "out"]);
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_read_up_to_a_limit() {
+        assert!(read(Path::new("/dev/zero"), 1_000_000).unwrap_err().to_string().contains("more than 1 MB"));
+        assert_eq!(read(Path::new("/dev/null"), 0).unwrap(), b"");
     }
 }

@@ -276,7 +276,7 @@ where
     async fn load(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
         message::answer("load", &p, |p| {
             let path = files::within(self.confined.as_deref(), message::text(p)?)?;
-            self.core.tracker.restore(&files::read(&path)?)?;
+            self.core.tracker.restore(&files::read(&path, files::SAVED)?)?;
             self.core.tracker.freeze(self.core.frozen);
             Ok(())
         })

@@ -23,7 +23,8 @@ const KIND: &str = "track checkpoint";
 
 impl Checkpoint {
     pub(super) fn read(path: &Path, run: &str, filters: usize) -> Result<Self> {
-        let found: Self = state::decode(KIND, &files::read(path)?).map_err(|e| Error::file(path, "checkpoint", e.to_string()))?;
+        let found: Self =
+            state::decode(KIND, &files::read(path, files::SAVED)?).map_err(|e| Error::file(path, "checkpoint", e.to_string()))?;
         if found.run != run || found.states.len() != filters {
             let problem = "belongs to another run: go on with the recordings, filters and parameters that it was started with";
             return Err(Error::file(path, "checkpoint", problem));
