@@ -2,7 +2,7 @@
 
 use kaflow::filter::registry::{self, Value, Values};
 use kaflow::filter::{Adaptive, Evict, Filter, GaussianKernelFilter, Nlms, Tracker, Windowed, fklms, klms, norma, qklms};
-use kaflow::kernel::{Centres, Gaussian, Kernel, Row, plain_row};
+use kaflow::kernel::{Centres, Equivariant, Gaussian, Hammerstein, Kernel, Row, plain_row};
 use kaflow::observation::Gain;
 use kaflow::simd::Level;
 use kaflow::{Complex, Real};
@@ -211,13 +211,24 @@ fn rows_over_arbitrary_vectors_agree_with_the_formula() {
                 for c in x[taps..].chunks(taps) {
                     centres.push(c);
                 }
-                let kernel = Gaussian::<T>::new(0.5 * (taps as f64).sqrt()).unwrap();
-                let (mut fast, mut plain) = (Row::default(), Row::default());
-                kernel.row(&centres, &x[..taps], &mut fast);
-                plain_row(&kernel, &centres, &x[..taps], &mut plain);
-                for i in 0..len {
-                    let error = (fast.re[i] - plain.re[i]).abs().wide();
-                    assert!(error <= 30.0 * T::epsilon().wide(), "{level}, {taps} taps, centre {i} of {len}: {error:e}");
+                let sigma = 0.5 * (taps as f64).sqrt();
+                let kernels: [Box<dyn Kernel<T>>; 3] = [
+                    Box::new(Gaussian::new(sigma).unwrap()),
+                    Box::new(Equivariant::new(sigma).unwrap()),
+                    Box::new(Hammerstein::new(0.5).unwrap()),
+                ];
+                for kernel in kernels {
+                    let (mut fast, mut plain) = (Row::default(), Row::default());
+                    kernel.row(&centres, &x[..taps], &mut fast);
+                    plain_row(&kernel, &centres, &x[..taps], &mut plain);
+                    // A sum over taps rounds in units of its largest term.
+                    let bound = 30.0 * T::epsilon().wide() * kernel.norm(&x[..taps]).wide().max(1.0);
+                    for i in 0..len {
+                        let error = (fast.get(i) - plain.get(i)).norm().wide();
+                        assert!(error <= bound, "{level}, {}, {taps} taps, centre {i} of {len}: {error:e}", kernel.describe());
+                        let error = if fast.has_distance { (fast.distance[i] - plain.distance[i]).abs().wide() } else { 0.0 };
+                        assert!(error <= bound * plain.distance[i].wide().max(4.0), "{level}, {}, {taps} taps, distance {i} of {len}: {error:e}", kernel.describe());
+                    }
                 }
             }
         }

@@ -1,11 +1,10 @@
 //! The centres of a dictionary and the row of kernel values over them.
 
 use num_complex::Complex;
-use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
 use crate::Real;
-use crate::simd::{Level, WeighComplex};
+use crate::simd::{Level, WeighByComplex, WeighComplex};
 use crate::state::same_shape;
 use crate::{Error, Result};
 
@@ -139,6 +138,8 @@ pub struct Row<T> {
     pub is_real: bool,
     /// The vector instructions to use.
     pub(crate) level: Level,
+    /// The envelopes of the input.
+    pub(crate) envelope: Vec<T>,
     /// One centre, for rows that go centre by centre.
     pub(crate) centre: Vec<Complex<T>>,
     /// A second row, for kernels made of kernels.
@@ -177,15 +178,11 @@ impl<T: Real> Row<T> {
 
 /// `Σ a_i k_i` with complex coefficients in two planes.
 pub(crate) fn weigh_complex<T: Real>(re: &[T], im: &[T], row: &Row<T>) -> Complex<T> {
-    let mut f = Complex::zero();
     if row.is_real {
-        f = T::dispatch(row.level, WeighComplex { re, im, row: &row.re });
+        T::dispatch(row.level, WeighComplex { re, im, row: &row.re })
     } else {
-        for (i, (&a, &b)) in re.iter().zip(im).enumerate() {
-            f += Complex::new(a, b) * row.get(i);
-        }
+        T::dispatch(row.level, WeighByComplex { re, im, row: [&row.re, &row.im] })
     }
-    f
 }
 
 /// `Σ a_i Re k_i` with real coefficients.
