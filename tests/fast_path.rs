@@ -11,12 +11,15 @@ use proptest::test_runner::RngSeed;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// The Gaussian kernel by its formula, one centre after the other: no fast row, and no path by lag.
-struct Plain<T>(Gaussian<T>);
+/// A kernel by its formula, one centre after the other: no fast row, and no path by lag.
+struct Plain<K>(K);
 
-impl<T: Real> Kernel<T> for Plain<T> {
+impl<T: Real, K: Kernel<T>> Kernel<T> for Plain<K> {
     fn value(&self, centre: &[Complex<T>], x: &[Complex<T>]) -> Complex<T> {
         self.0.value(centre, x)
+    }
+    fn distance(&self, centre: &[Complex<T>], x: &[Complex<T>]) -> T {
+        self.0.distance(centre, x)
     }
     fn describe(&self) -> String {
         self.0.describe()
@@ -72,6 +75,8 @@ fn every_level(test: impl Fn(Level)) {
 #[derive(Clone, Debug)]
 struct Case {
     name: &'static str,
+    /// The Hammerstein kernel instead of the Gaussian one.
+    hammerstein: bool,
     taps: usize,
     budget: usize,
     /// Corrupt and wild samples on the way.
@@ -85,13 +90,22 @@ struct Case {
 
 fn case(budgets: impl Strategy<Value = usize>, longer: std::ops::Range<usize>) -> impl Strategy<Value = Case> {
     let name = prop::sample::select(vec!["klms", "fklms", "norma", "qklms"]);
-    (name, 1..=64usize, budgets, any::<bool>(), 0.4..2.0, longer, any::<u64>())
-        .prop_map(|(name, taps, budget, disturbed, width, longer, seed)| Case { name, taps, budget, disturbed, width, longer, seed })
+    (name, any::<bool>(), 1..=64usize, budgets, any::<bool>(), 0.4..2.0, longer, any::<u64>()).prop_map(
+        |(name, hammerstein, taps, budget, disturbed, width, longer, seed)| {
+            // Distances in the features of the Hammerstein kernel are never exact, so which centre of QKLMS is nearest may hang on a rounding.
+            let hammerstein = hammerstein && name != "qklms";
+            Case { name, hammerstein, taps, budget, disturbed, width, longer, seed }
+        },
+    )
 }
 
 impl Case {
-    fn kernel<T: Real>(&self) -> Gaussian<T> {
-        Gaussian::new(self.width * (self.taps as f64).sqrt()).unwrap()
+    fn kernel<T: Real>(&self) -> Box<dyn Kernel<T>> {
+        if self.hammerstein {
+            Box::new(Hammerstein::new(self.width).unwrap())
+        } else {
+            Box::new(Gaussian::new(self.width * (self.taps as f64).sqrt()).unwrap())
+        }
     }
 
     fn signals<T: Real>(&self) -> (Vec<Complex<T>>, Vec<Complex<T>>) {
@@ -194,8 +208,10 @@ fn the_corners_of_the_range_agree_with_the_plain_reference_at_every_level() {
         for (taps, budget) in [(1, 1), (64, 1), (1, 2000), (64, 2000), (16, 16), (17, 17), (3, 15)] {
             // Disturbances need room between them.
             for &disturbed in if budget == 16 { &[false, true][..] } else { &[false] } {
-                let case = Case { name, taps, budget, disturbed, width: 0.8, longer: 70, seed: (taps + budget) as u64 };
-                case.agrees().unwrap_or_else(|e| panic!("{case:?}: {e}"));
+                for hammerstein in [false, name != "qklms"] {
+                    let case = Case { name, hammerstein, taps, budget, disturbed, width: 0.8, longer: 70, seed: (taps + budget) as u64 };
+                    case.agrees().unwrap_or_else(|e| panic!("{case:?}: {e}"));
+                }
             }
         }
     }
@@ -277,6 +293,8 @@ fn streams_may_be_cut_anywhere() {
         for (taps, budget) in [(1, 1), (4, 50), (3, 130)] {
             check::<f32>(level, &|| recipe("fklms", Gaussian::new(1.5).unwrap(), Some(budget), taps).into_tracker().unwrap());
             check::<f64>(level, &|| recipe("norma", Gaussian::new(1.5).unwrap(), Some(budget), taps).into_tracker().unwrap());
+            check::<f32>(level, &|| recipe("fklms", Hammerstein::new(0.7).unwrap(), Some(budget), taps).into_tracker().unwrap());
+            check::<f64>(level, &|| recipe("norma", Hammerstein::new(0.7).unwrap(), Some(budget), taps).into_tracker().unwrap());
             check::<f32>(level, &|| Box::new(Nlms::new(taps, 0.4, 1e-6).unwrap().into_tracker()));
         }
     });
@@ -299,21 +317,23 @@ fn events_mean_the_same_to_the_fast_path() {
     every_level(|level| {
         let (tx, rx) = signals::<f64>(9, 4000);
         for (taps, budget) in [(1, 5), (4, 60), (9, 33)] {
-            let kernel = Gaussian::new(0.8 * (taps as f64).sqrt()).unwrap();
-            let mut rng = ChaCha8Rng::seed_from_u64(taps as u64);
-            let mut fast = Guard::new(recipe("fklms", kernel, Some(budget), taps).into_tracker().unwrap());
-            let plain = Windowed::new(recipe("fklms", Plain(kernel), Some(budget), taps), taps).unwrap();
-            let mut plain = Guard::new(Box::new(plain) as Box<dyn Tracker<f64>>);
-            let mut at = 0;
-            while at < tx.len() {
-                let n = rng.random_range(1..150).min(tx.len() - at);
-                let span = at..at + n;
-                let error = worst(&run(&mut fast, &tx[span.clone()], &rx[span.clone()]), &run(&mut plain, &tx[span.clone()], &rx[span]));
-                let (name, event) = events[rng.random_range(0..events.len())];
-                assert!(error <= bound::<f64>() && fast.size() == plain.size(), "{level}, {taps} taps, at {at} before {name}: {error:e}");
-                event(&mut fast);
-                event(&mut plain);
-                at += n;
+            for hammerstein in [false, true] {
+                let case = Case { name: "fklms", hammerstein, taps, budget, disturbed: false, width: 0.8, longer: 0, seed: 9 };
+                let mut rng = ChaCha8Rng::seed_from_u64(taps as u64);
+                let mut fast = Guard::new(recipe("fklms", case.kernel(), Some(budget), taps).into_tracker().unwrap());
+                let plain = Windowed::new(recipe("fklms", Plain(case.kernel()), Some(budget), taps), taps).unwrap();
+                let mut plain = Guard::new(Box::new(plain) as Box<dyn Tracker<f64>>);
+                let mut at = 0;
+                while at < tx.len() {
+                    let n = rng.random_range(1..150).min(tx.len() - at);
+                    let (tx, rx) = (&tx[at..at + n], &rx[at..at + n]);
+                    let error = worst(&run(&mut fast, tx, rx), &run(&mut plain, tx, rx));
+                    let (name, event) = events[rng.random_range(0..events.len())];
+                    assert!(error <= bound::<f64>() && fast.size() == plain.size(), "{level}, {case:?}, at {at} before {name}: {error:e}");
+                    event(&mut fast);
+                    event(&mut plain);
+                    at += n;
+                }
             }
         }
     });
@@ -327,8 +347,10 @@ fn a_restored_tracker_goes_on_bit_for_bit() {
         let (mut tx, rx) = signals::<f32>(5, 1200);
         tx[500].re = f32::NAN;
         for cut in [0, 3, 40, 77, 333, 505, 640, 1100] {
-            let build: [Build; 2] = [
+            let build: [Build; 4] = [
                 || recipe("fklms", Gaussian::new(1.4).unwrap(), Some(60), 3).into_tracker().unwrap(),
+                || recipe("fklms", Hammerstein::new(0.7).unwrap(), Some(60), 3).into_tracker().unwrap(),
+                || recipe("norma", Hammerstein::new(0.7).unwrap(), Some(33), 11).into_tracker().unwrap(),
                 || Box::new(Nlms::new(5, 0.4, 1e-6).unwrap().into_tracker()),
             ];
             for build in build {
@@ -401,4 +423,17 @@ fn an_unavailable_level_is_refused_and_a_forced_one_ends_with_its_scope() {
     // A vector filter takes the level along.
     let mut filter = Level::Plain.force(|| recipe("klms", Gaussian::<f32>::new(1.0).unwrap(), Some(9), 1)).unwrap();
     assert_eq!(Filter::adapt(&mut filter, &[Complex::new(1.0, 0.0)], Complex::new(2.0, 0.0)), Complex::new(0.0, 0.0));
+}
+#[test]
+fn debug_case() {
+    let case = Case { name: "klms", hammerstein: true, taps: 1, budget: 66, disturbed: true, width: 0.4, longer: 139, seed: 11321845697467000817 };
+    let (tx, rx) = case.signals::<f32>();
+    let mut plain = Guard::new(Windowed::new(recipe(case.name, Plain(case.kernel()), Some(case.budget), case.taps), 1).unwrap());
+    let a = run(&mut plain, &tx, &rx);
+    for &level in Level::available() {
+    let mut fast = Guard::new(level.force(|| recipe(case.name, case.kernel(), Some(case.budget), case.taps).into_tracker().unwrap()).unwrap());
+    let b = run(&mut fast, &tx, &rx);
+    for i in 0..a.len() {
+        if (a[i] - b[i]).norm() > 1e-4 || !(a[i]-b[i]).norm().is_finite() { println!("{level} {i} {} {} {} {}", tx[i], rx[i], a[i], b[i]); }
+    }}
 }

@@ -16,6 +16,7 @@ mod lags;
 mod linear;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod pairs;
 mod plain;
 mod rows;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub(crate) use envelope::EnvelopeRow;
 pub(crate) use halves::Halves;
 pub(crate) use lags::{BLOCK, GROUP, History, LagFill, LagPass};
 pub(crate) use linear::NlmsRun;
+pub(crate) use pairs::{PairFill, PairPass, Samples, Terms};
 #[cfg(test)]
 pub(crate) use plain::Plain as PlainHalves;
 pub(crate) use rows::{GaussianRow, Nearest, WeighByComplex, WeighComplex};

@@ -44,7 +44,7 @@ fn drift<T: Real>(budget: usize, taps: usize, samples: u64, size: f64, bursts: b
 /// The bound of [`Sliding`]'s documentation, for exponents of at most `largest`.
 fn bound<T: Real>(budget: usize, taps: usize, largest: f64) -> f64 {
     let between = (budget as f64 / 2.0 + 8.0) * taps.div_ceil(16) as f64;
-    (between + taps as f64) * T::epsilon().wide() * (largest + 10.0 * lags::CALM)
+    (between + taps as f64) * T::epsilon().wide() * (largest + 10.0 * distances::CALM)
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn exponents_drift_no_further_in_millions_of_samples_than_in_thousands() {
         for (size, bursts) in [(1.0, false), (3.3, false), (1.0, true)] {
             let what = format!("{budget} centres, {taps} taps, size {size}, bursts: {bursts}");
             let (short, long) = (drift::<f32>(budget, taps, 50_000, size, bursts), drift::<f32>(budget, taps, 1_000_000, size, bursts));
-            let largest = if bursts { f32::FAR.wide() * taps as f64 } else { lags::CALM * taps as f64 };
+            let largest = if bursts { f32::FAR.wide() * taps as f64 } else { distances::CALM * taps as f64 };
             assert!(long <= bound::<f32>(budget, taps, largest), "{what}: {long:e}");
             assert!(long <= 10.0 * short.max(1e-6), "{what}: {long:e} after {short:e}");
             // What is usual is far below the bound.
