@@ -277,6 +277,10 @@ impl<T: Real, K: Kernel<T>> Adaptive for KrlsT<T, K> {
 }
 
 impl<T: Real, K: Kernel<T>> Filter<T> for KrlsT<T, K> {
+    fn taps(&self) -> usize {
+        self.taps
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         if !x.iter().all(|&z| finite(z)) {
             self.variance = f64::NAN;

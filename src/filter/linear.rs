@@ -141,6 +141,10 @@ impl Adaptive for Rls {
 }
 
 impl<T: Real> Filter<T> for Rls {
+    fn taps(&self) -> usize {
+        self.linear.weights.len()
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         narrow(self.linear.predict(x))
     }
@@ -226,6 +230,10 @@ impl Adaptive for Kalman {
 }
 
 impl<T: Real> Filter<T> for Kalman {
+    fn taps(&self) -> usize {
+        self.linear.weights.len()
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         let p = self.linear.predict(x) * self.lambda;
         let power: f64 = self.linear.x.iter().map(|x| x.norm_sqr()).sum();

@@ -60,6 +60,10 @@ impl<T: Real> Adaptive for Lms<T> {
 }
 
 impl<T: Real> Filter<T> for Lms<T> {
+    fn taps(&self) -> usize {
+        self.weights.len()
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         predict(&self.weights, x)
     }

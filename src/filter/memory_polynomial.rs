@@ -65,6 +65,10 @@ impl Adaptive for MemoryPolynomial {
 }
 
 impl<T: Real> Filter<T> for MemoryPolynomial {
+    fn taps(&self) -> usize {
+        self.features.len() / self.terms
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         self.expand(x);
         let p: Complex64 = self.rls.predict(&self.features);

@@ -4,7 +4,8 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, Portrait, finite, lms, require, set_in_range, state};
+use super::nlms_stream::NlmsStream;
+use super::{Adaptive, Filter, Portrait, Tracker, finite, lms, require, set_in_range, state};
 use crate::{Error, Real, Result};
 
 /// NLMS: `p = w·x` (no conjugate), then `w += mu / (regularization + xᴴx) · conj(x) · (y − p)`.
@@ -79,6 +80,10 @@ impl<T: Real> Adaptive for Nlms<T> {
 }
 
 impl<T: Real> Filter<T> for Nlms<T> {
+    fn taps(&self) -> usize {
+        self.weights.len()
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         lms::predict(&self.weights, x)
     }
@@ -91,6 +96,10 @@ impl<T: Real> Filter<T> for Nlms<T> {
             lms::learn(&mut self.weights, x, step);
         }
         p
+    }
+
+    fn into_tracker(self: Box<Self>) -> Box<dyn Tracker<T>> {
+        Box::new(NlmsStream::new(*self))
     }
 
     fn portrait(&self) -> Portrait {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::two_speed::{Motion, TwoSpeed, TwoSpeedConfig};
 use super::{Evict, Filter, Kalman, KrlsT, Lms, MemoryPolynomial, Nlms, Rls, fklms, klms, norma, qklms};
-use super::{KernelFilter, Mixture, MixtureConfig, Residual, Tracker, Windowed, bernoulli_klms, multinomial_klms, poisson_klms};
+use super::{KernelFilter, Mixture, MixtureConfig, Residual, Tracker, bernoulli_klms, multinomial_klms, poisson_klms};
 use crate::kernel::{Equivariant, Gaussian, Kernel, Linear, Polynomial, Sum};
 use crate::observation::{Bernoulli, Gain, Multinomial, Poisson};
 use crate::{Error, Real, Result};
@@ -298,6 +298,11 @@ pub fn recipe(name: &str) -> Result<&'static Recipe> {
 }
 
 impl Recipe {
+    /// Whether it has a parameter of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.parameters.iter().any(|(p, _)| *p == name)
+    }
+
     /// Checks the values that a user gave against the parameters that this filter has, and fills in the others. `spread` is `sqrt(E‖x‖²)` of the
     /// input vectors, which scales the defaults of lengths.
     pub fn settle(&'static self, given: &Values, spread: f64) -> Result<Settings> {
@@ -471,12 +476,11 @@ pub fn filter<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Filte
 
 /// Builds a filter on a pair of streams, with a window of `taps` samples over `tx`. `settings` want a `spread` of `sqrt(taps · E|tx|²)`.
 ///
-/// It comes in its fastest form: by lag where the dictionary is the last windows of the stream
-/// ([`Sliding`](super::Sliding)), in planes for NLMS ([`NlmsStream`](super::NlmsStream)), else [`Windowed`].
+/// It comes in its fastest form, as [`Filter::on_stream`] picks it.
 pub fn tracker<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Tracker<T>>> {
     let s = settings;
     let count = |name: &str| Ok::<_, Error>(s.whole(name)?.unwrap_or(0));
-    Ok(match s.recipe.name {
+    let tracker: Box<dyn Tracker<T>> = match s.recipe.name {
         "two-speed" => Box::new(TwoSpeed::new(TwoSpeedConfig {
             taps,
             centres: count("rbfs")?,
@@ -503,12 +507,9 @@ pub fn tracker<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Trac
             let second = second.settle(&shared.map(|(name, value)| (name.clone(), value.clone())).collect(), s.spread)?;
             Box::new(Residual::new(first, tracker(&second, taps)?))
         }
-        "klms" => s.threaded(klms(s.kernel()?, s.gain()?, s.evict()?, taps)?.into_tracker()?)?,
-        "fklms" => s.threaded(fklms(s.kernel()?, s.gain()?, s.number("lambda")?, s.evict()?, taps)?.into_tracker()?)?,
-        "norma" => s.threaded(norma(s.kernel()?, s.gain()?, s.number("ridge")?, s.evict()?, taps)?.into_tracker()?)?,
-        "nlms" => Box::new(Nlms::new(taps, s.number("mu")?, s.number("regularization")?)?.into_tracker()),
-        _ => Box::new(Windowed::new(filter(settings, taps)?, taps)?),
-    })
+        _ => filter(settings, taps)?.on_stream(),
+    };
+    s.threaded(tracker)
 }
 
 /// The names of all filters for a task.
