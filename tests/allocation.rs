@@ -15,7 +15,7 @@ fn no_filter_allocates_once_its_dictionary_is_full() {
     let kernels = ["gaussian", "linear", "polynomial", "equivariant", "gaussian+linear"];
     for name in registry::of_task(Task::Regression) {
         let recipe = registry::recipe(name).unwrap();
-        let has = |p: &str| recipe.parameters.iter().any(|(n, _)| *n == p);
+        let has = |p: &str| recipe.has(p);
         for kernel in kernels.iter().take(if has("kernel") { 5 } else { 1 }) {
             let mut given = Values::new();
             if has("budget") {
@@ -46,7 +46,7 @@ fn trackers_in_their_fastest_form_do_not_allocate_either() {
     let mut prediction = vec![Complex::new(0.0f32, 0.0); 2000];
     for name in registry::of_task(Task::Regression).chain(registry::of_task(Task::Stream)) {
         let recipe = registry::recipe(name).unwrap();
-        let budget = recipe.parameters.iter().any(|(n, _)| *n == "budget");
+        let budget = recipe.has("budget");
         let given: Values = budget.then(|| ("budget".into(), Value::Number(50.0))).into_iter().collect();
         let mut tracker = Guard::new(registry::tracker::<f32>(&recipe.settle(&given, 1.5).unwrap(), 4).unwrap());
         tracker.track(&tx[..2000], &rx[..2000], &mut prediction, None);

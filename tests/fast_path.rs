@@ -434,7 +434,7 @@ fn a_filter_that_has_learned_vectors_goes_on_with_them_on_a_stream() {
 #[test]
 fn the_registry_gives_streams_the_same_filter() {
     let (tx, rx) = signals::<f64>(1, 600);
-    for recipe in registry::RECIPES.iter().filter(|r| r.task == registry::Task::Regression) {
+    for recipe in registry::RECIPES.iter().filter(|r| r.task() == registry::Task::Regression) {
         let mut given = Values::new();
         if recipe.has("budget") {
             given.insert("budget".into(), Value::Number(40.0));

@@ -464,7 +464,7 @@ proptest! {
         let recipe = registry::recipe(name).unwrap();
         for (p, v) in [("eta", eta), ("lambda", lambda), ("sigma", sigma)] {
             let free = !given.iter().any(|(n, _)| *n == p || (*n == "diffusion-ratio" && p == "eta"));
-            if free && name != "lms" && recipe.parameters.iter().any(|(n, _)| *n == p) {
+            if free && name != "lms" && recipe.has(p) {
                 given.push((p, v));
             }
         }
