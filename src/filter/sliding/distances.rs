@@ -20,7 +20,7 @@ const PLANES: usize = 8;
 
 /// The exponents of the kernel values by lag, carried from one sample to the next.
 #[derive(Clone, Debug)]
-pub struct Distances<T> {
+pub(super) struct Distances<T> {
     level: Level,
     taps: usize,
     first: usize,

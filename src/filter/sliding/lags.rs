@@ -13,7 +13,7 @@ pub(super) type Triangle<V> = [[V; GROUP]; BLOCK];
 ///
 /// Samples come in blocks of [`BLOCK`], counted from the last [`fill`](Self::fill) or [`clear`](Self::clear). Everything that is not done for
 /// each sample alike is done where a block begins, so results do not depend on how the samples are cut into calls.
-pub trait Lags<T: Real>: Clone + Send + 'static {
+pub(super) trait Lags<T: Real>: Clone + Send + 'static {
     /// A kernel value.
     type Value: Copy + Default;
 

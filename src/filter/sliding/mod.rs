@@ -17,25 +17,18 @@ use self::distances::Distances;
 use self::far::{Far, LEAST};
 use self::lags::{Lags, Triangle};
 use self::pairs::Pairs;
-use super::{Adaptive, Filter, GaussianKernelFilter, Portrait, Tracker, Weight, Windowed, finite, require, state};
+use super::{Adaptive, Filter, GaussianKernelFilter, Portrait, Tracker, Weight, finite, require, state};
 use crate::kernel::Kernel;
 use crate::simd::{BLOCK, GROUP};
 use crate::{Error, Real, Result};
 
-impl<T: Real, K: Kernel<T> + 'static> GaussianKernelFilter<T, K> {
-    /// The filter on a pair of streams, in its fastest form: [`Sliding`] where the dictionary is the last windows of the stream and the kernel is
-    /// Gaussian or [`Hammerstein`](crate::kernel::Hammerstein), else [`Windowed`].
-    pub fn into_tracker(self) -> Result<Box<dyn Tracker<T>>> {
-        let taps = self.taps();
-        let (gaussian, hammerstein) = (self.kernel().gaussian(), self.kernel().hammerstein());
-        let filter = match Sliding::<T, K, Distances<T>>::build(self, gaussian) {
-            Ok(sliding) => return Ok(Box::new(sliding)),
-            Err(filter) => filter,
-        };
-        Ok(match Sliding::<T, K, Pairs<T>>::build(filter, hammerstein) {
-            Ok(sliding) => Box::new(sliding),
-            Err(filter) => Box::new(Windowed::new(filter, taps)?),
-        })
+/// `filter` on a stream by lag, or `filter` back where its dictionary is something other than the last inputs or its kernel has no form by lag.
+#[expect(clippy::result_large_err, reason = "the filter is handed back, not lost")]
+pub(super) fn by_lag<T: Real, K: Kernel<T>>(filter: GaussianKernelFilter<T, K>) -> Result<Box<dyn Tracker<T>>, GaussianKernelFilter<T, K>> {
+    match (filter.last_windows(), filter.kernel().gaussian(), filter.kernel().hammerstein()) {
+        (Some(budget), Some(gamma), _) => Ok(Box::new(Sliding::<T, K, Distances<T>>::new(filter, budget, gamma))),
+        (Some(budget), _, Some(gamma)) => Ok(Box::new(Sliding::<T, K, Pairs<T>>::new(filter, budget, gamma))),
+        _ => Err(filter),
     }
 }
 
@@ -43,27 +36,19 @@ impl<T: Real, K: Kernel<T> + 'static> GaussianKernelFilter<T, K> {
 const SMALL: f64 = 1e-6;
 const TOO_SMALL: f64 = 1e-20;
 
-/// KLMS with a budget, fKLMS or NORMA on a stream: the same filter as [`Windowed`] makes of it, many times as fast, at a cost that does not depend on
-/// the number of taps.
+/// KLMS with a budget, fKLMS or NORMA on a stream: the same filter as behind a window, many times as fast, at a cost that does not depend on the
+/// number of taps.
 ///
 /// With "drop the oldest", the centres are exactly the last `M` windows of the stream. What the kernel makes of the window `m` samples back then
 /// follows from the sample before by what enters and what leaves (O(1) for a centre, whatever the taps): the squared distance of the Gaussian
 /// kernel, the sum over taps of the [`Hammerstein`](crate::kernel::Hammerstein) kernel. Forgetting is a common factor of all coefficients; and as kernel
 /// values do not depend on coefficients, the rows of eight samples are computed together and only a triangle of
-/// corrections between the eight is sequential. Nothing is approximated. Rounding differs: see below.
+/// corrections between the eight is sequential. Nothing is approximated. Rounding differs: the documentation of
+/// [`filter`](crate::filter) has the bound.
 ///
 /// Where the dictionary is *not* the last windows (while frozen, where a corrupt sample was skipped), the filter goes on with direct rows over the centres
 /// it has, until `M` windows in a row have been learned. Nothing is lost, only speed.
-///
-/// # Error bound
-///
-/// Gaussian kernel: a carried distance is computed anew from the samples at least every `N = (M/2 + 8) · ⌈L/16⌉` samples, and each sample in between rounds.
-/// In units of the kernel's exponent, with `e` the largest exponent that the window at this lag had since, the error is at most `(N + L) · ε · (e + 160)`
-/// and usually a hundredth of that; a sample far outside the kernel's reach counts as `e = 40 L` (`f32`) or `80 L` (`f64`), whatever its size.
-///
-/// Hammerstein kernel: nothing is carried further than the window reaches. Sums over a window are made of sums over parts of it, never by
-/// subtracting what leaves, so there is no drift: the error of a kernel value is at most `(L + 8) · ε · Σ_l |c_l x_l|`, that of the direct sum.
-pub struct Sliding<T: Real, K, L = Distances<T>> {
+struct Sliding<T: Real, K, L> {
     /// Parameters always; the dictionary while `direct`.
     filter: GaussianKernelFilter<T, K>,
     gamma: T,
@@ -105,38 +90,25 @@ struct Position<T: Real> {
     scale: T,
 }
 
-impl<T: Real, K: Kernel<T>> Sliding<T, K> {
-    /// `filter` on a stream, or `filter` back where its dictionary is something other than the last windows, its kernel is not Gaussian, or it
-    /// has already learned something.
-    #[expect(clippy::result_large_err, reason = "the filter is handed back, not lost")]
-    pub fn new(filter: GaussianKernelFilter<T, K>) -> Result<Self, GaussianKernelFilter<T, K>> {
-        let gamma = filter.kernel().gaussian();
-        Self::build(filter, gamma)
-    }
-}
-
 impl<T: Real, K: Kernel<T>, L: Lags<T>> Sliding<T, K, L> {
-    /// `filter` on a stream with the `gamma` of its kernel, where the lags are for it.
-    #[expect(clippy::result_large_err, reason = "the filter is handed back, not lost")]
-    fn build(filter: GaussianKernelFilter<T, K>, gamma: Option<T>) -> Result<Self, GaussianKernelFilter<T, K>> {
-        let (Some(budget), Some(gamma), 0) = (filter.last_windows(), gamma, filter.size()) else {
-            return Err(filter);
-        };
+    /// `filter`, whose dictionary is the last `budget` inputs, with the `gamma` of its kernel, which the lags must be for.
+    fn new(filter: GaussianKernelFilter<T, K>, budget: usize, gamma: T) -> Self {
         let taps = filter.taps();
-        Ok(Self {
+        Self {
+            // What it has learned so far were no windows of this stream.
+            direct: filter.size() > 0,
             filter,
             gamma,
             lags: L::new(taps, 1, budget, budget, gamma),
             far: Vec::new(),
             untold: Vec::with_capacity(2 * LEAST),
             budget,
-            direct: false,
             streak: 0,
             place: 0,
             block: [Complex::zero(); BLOCK],
             scale: T::one(),
             scratch: vec![Complex::zero(); taps],
-        })
+        }
     }
 
     /// Inputs and coefficients, the newest first. The youngest lags know them all.
@@ -208,7 +180,7 @@ impl<T: Real, K: Kernel<T>, L: Lags<T>> Sliding<T, K, L> {
         self.block.iter_mut().chain(&mut self.untold).for_each(|a| *a *= factor);
     }
 
-    /// One sample by direct rows, as [`Windowed`] does it.
+    /// One sample by direct rows, as behind a window.
     fn step(&mut self, u: Complex<T>, y: Complex<T>, learn: bool) -> Complex<T> {
         self.lags.note(u);
         self.lags.planes().window(0, &mut self.scratch);
@@ -366,6 +338,10 @@ impl<T: Real, K: Kernel<T>, L: Lags<T>> Tracker<T> for Sliding<T, K, L> {
                 i += self.spread(&tx[span.clone()], &rx[span.clone()], &mut prediction[span]);
             }
         }
+    }
+
+    fn form(&self) -> &'static str {
+        "sliding"
     }
 
     fn portrait(&self) -> Portrait {

@@ -17,7 +17,7 @@ const PAGE: usize = 1024;
 
 /// Inputs, coefficients and what follows from them, each in a plane that is written backwards: increasing lag is increasing address.
 #[derive(Clone, Debug)]
-pub struct Planes<T> {
+pub(super) struct Planes<T> {
     /// One plane after the other, so that together they fill the cache evenly.
     numbers: Aligned<T>,
     /// From one plane to the next.

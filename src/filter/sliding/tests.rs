@@ -6,9 +6,9 @@ use crate::kernel::Gaussian;
 use crate::observation::Gain;
 use crate::simd::Dispatch;
 
-fn filter<T: Real>(budget: usize, taps: usize) -> Guard<T, Sliding<T, Gaussian<T>>> {
-    let evict = Evict { budget: Some(budget), floor: None };
-    Guard::new(Sliding::new(fklms(Gaussian::new(1.0).unwrap(), Gain::Eta(0.3), 0.99, evict, taps).unwrap()).ok().unwrap())
+fn filter<T: Real>(budget: usize, taps: usize) -> Guard<T, Sliding<T, Gaussian<T>, Distances<T>>> {
+    let (kernel, evict) = (Gaussian::new(1.0).unwrap(), Evict { budget: Some(budget), floor: None });
+    Guard::new(Sliding::new(fklms(kernel, Gain::Eta(0.3), 0.99, evict, taps).unwrap(), budget, kernel.gaussian().unwrap()))
 }
 
 /// A cheap signal within a square of side `size`, with occasional bursts a thousand times as strong where there are `bursts`.

@@ -6,6 +6,7 @@ use num_traits::Zero;
 use super::Sliding;
 use super::far::{DEPTH, Far, JOB, LEAST};
 use super::lags::Lags;
+use crate::filter::Filter;
 use crate::kernel::Kernel;
 use crate::simd::{BLOCK, GROUP};
 use crate::{Error, Real, Result};
@@ -14,7 +15,7 @@ impl<T: Real, K: Kernel<T>, L: Lags<T>> Sliding<T, K, L> {
     /// Spreads the lags over `threads` threads, this one included. Results stay the same to rounding; it pays from some thousand centres on.
     ///
     /// An error where the budget is too small to be spread, or the system has no thread left.
-    pub fn set_threads(&mut self, threads: usize) -> Result<()> {
+    pub(super) fn set_threads(&mut self, threads: usize) -> Result<()> {
         let most = self.budget / LEAST;
         if threads == 0 || (threads > 1 && threads > most) {
             let expected = format!("1 or, with this budget, at most {}", most.max(1));
