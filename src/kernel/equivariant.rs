@@ -46,6 +46,10 @@ impl<T: Real> Kernel<T> for Equivariant<T> {
         x.iter().map(|z| z.norm_sqr()).sum()
     }
 
+    fn turns(&self) -> bool {
+        true
+    }
+
     fn row(&self, centres: &Centres<T>, x: &[Complex<T>], values: &mut Row<T>) {
         row::<T, false>(self.gamma, centres, x, values);
     }
@@ -66,10 +70,9 @@ pub(super) fn gamma<T: Real>(sigma: f64) -> Result<T> {
 pub(super) fn row<T: Real, const TAPWISE: bool>(gamma: T, centres: &Centres<T>, x: &[Complex<T>], row: &mut Row<T>) {
     assert_eq!(x.len(), centres.taps(), "input length");
     row.resize(centres.len());
-    row.envelope.clear();
-    row.envelope.extend(x.iter().map(|z| z.norm()));
+    row.envelope.resize(x.len(), T::zero());
     let (planes, stride) = centres.planes();
-    let (envelope, re, im, distance) = (&row.envelope, &mut row.re, &mut row.im, &mut row.distance);
+    let (envelope, re, im, distance) = (&mut row.envelope, &mut row.re, &mut row.im, &mut row.distance);
     T::dispatch(row.level, EnvelopeRow::<T, TAPWISE> { planes, stride, x, envelope, gamma, re, im, distance });
     row.has_distance = TAPWISE;
 }

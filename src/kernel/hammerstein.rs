@@ -77,6 +77,10 @@ impl<T: Real> Kernel<T> for Hammerstein<T> {
         centre.iter().zip(x).map(apart).sum()
     }
 
+    fn turns(&self) -> bool {
+        true
+    }
+
     fn row(&self, centres: &Centres<T>, x: &[Complex<T>], values: &mut Row<T>) {
         row::<T, true>(self.gamma, centres, x, values);
     }

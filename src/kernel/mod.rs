@@ -40,6 +40,12 @@ pub trait Kernel<T: Real>: Send + Sync + 'static {
         None
     }
 
+    /// Whether its functions turn with their input, `f(e^{jt}x) = e^{jt}f(x)`. A Gaussian process over such functions has a complex covariance; for other
+    /// kernels the real part is taken, whose functions of a complex input have two independent parts.
+    fn turns(&self) -> bool {
+        false
+    }
+
     /// The squared distance that quantisation goes by: in input space, unless the kernel has a better one.
     fn distance(&self, centre: &[Complex<T>], x: &[Complex<T>]) -> T {
         distance_sqr(centre, x)
@@ -90,6 +96,9 @@ impl<T: Real, K: Kernel<T> + ?Sized> Kernel<T> for Box<K> {
     }
     fn constant_norm(&self) -> Option<T> {
         (**self).constant_norm()
+    }
+    fn turns(&self) -> bool {
+        (**self).turns()
     }
     fn distance(&self, centre: &[Complex<T>], x: &[Complex<T>]) -> T {
         (**self).distance(centre, x)

@@ -13,8 +13,8 @@ pub(crate) struct EnvelopeRow<'a, T, const TAPWISE: bool> {
     pub(crate) stride: usize,
     /// The input.
     pub(crate) x: &'a [Complex<T>],
-    /// `|x_l|`.
-    pub(crate) envelope: &'a [T],
+    /// One place for each `|x_l|`.
+    pub(crate) envelope: &'a mut [T],
     /// `1 / 2σ²`.
     pub(crate) gamma: T,
     /// Receives the real parts of the kernel values.
@@ -37,14 +37,14 @@ impl<T: Real, const TAPWISE: bool> EnvelopeRow<'_, T, TAPWISE> {
         let scale = V::splat(-self.gamma * T::LOG2_E());
         let two = V::splat(T::of(2.0));
         let (mut sum, mut distance) = ((zero, zero), zero);
-        for (l, (&z, &envelope)) in self.x.iter().zip(self.envelope).enumerate() {
+        for (l, (&z, &envelope)) in self.x.iter().zip(&*self.envelope).enumerate() {
             // SAFETY: the caller vouches for the length.
             let c = unsafe {
                 let plane = self.planes.as_ptr().add(2 * l * self.stride + at);
                 (fetch::<T, V, PART>(plane, count), fetch::<T, V, PART>(plane.add(self.stride), count))
             };
             let (x, envelope) = (complex_splat::<T, V>(z), V::splat(envelope));
-            let other = c.0.fma(c.0, c.1.mul(c.1)).sqrt();
+            let other = magnitude(c);
             let apart = envelope.sub(other);
             let square = apart.mul(apart);
             if TAPWISE {
@@ -81,6 +81,13 @@ impl<T: Real, const TAPWISE: bool> Op<T> for EnvelopeRow<'_, T, TAPWISE> {
         let len = self.re.len();
         assert!(self.im.len() == len && self.distance.len() == len && self.envelope.len() == self.x.len(), "one place for each centre");
         assert!(len <= self.stride && self.planes.len() >= 2 * self.x.len() * self.stride, "planes too short");
+        // By the same instructions as those of the centres: equal samples must have equal envelopes to the last bit, whatever their size.
+        for (envelope, &z) in self.envelope.iter_mut().zip(self.x) {
+            let mut lanes = [T::zero(); 16];
+            // SAFETY: the array has 16 places, the most that a vector has lanes.
+            unsafe { magnitude::<T, V>(complex_splat(z)).store(lanes.as_mut_ptr()) };
+            *envelope = lanes[0];
+        }
         let constants = V::exp2_constants();
         let mut at = 0;
         while at + V::LANES <= len {
@@ -93,6 +100,12 @@ impl<T: Real, const TAPWISE: bool> Op<T> for EnvelopeRow<'_, T, TAPWISE> {
             unsafe { self.lanes::<V, true>(at, len - at, &constants) };
         }
     }
+}
+
+/// `|z|`.
+#[inline(always)]
+fn magnitude<T, V: Vector<T>>(z: (V, V)) -> V {
+    z.0.fma(z.0, z.1.mul(z.1)).sqrt()
 }
 
 /// The lanes at `from`; only the first `count` where `PART`, so that nothing behind them is read.
