@@ -8,7 +8,7 @@ use super::parameters::Parameters;
 use super::progress;
 use super::table::{Header, Source};
 use crate::files::Output;
-use crate::filter::registry::{self, Make, Settings, Task};
+use crate::filter::registry::{self, Inputs, Make, Settings, Task};
 use crate::filter::{Adaptive, Filter};
 use crate::real::finite;
 use crate::{Complex64, Error, Result};
@@ -55,7 +55,8 @@ pub(crate) fn run(args: Args) -> Result<()> {
     recipe.settle(&args.parameters.0, 1.0)?;
     let source = Source::open(&args.file)?;
     let survey = source.survey(recipe.task())?;
-    let settings = recipe.settle(&args.parameters.0, survey.spread)?;
+    let inputs = Inputs { spread: survey.spread, taps: source.header().taps, stream: false };
+    let settings = recipe.settle_for(&args.parameters.0, inputs)?;
     match &args.output {
         Some(path) => {
             let mut out = Output::create(path, args.force)?;

@@ -6,7 +6,7 @@ use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
 use self::process::{Process, Projection};
-use super::registry::{Dash, Hue, Make, Preset, Recipe, Settings, log, shared::*};
+use super::registry::{Dash, Hue, Make, Preset, Recipe, Settings, Unit, scaled, shared::*};
 use super::{Adaptive, Filter, Portrait, Weight, finite, require, state};
 use crate::kernel::{Centres, Kernel, Row};
 use crate::{Error, Real, Result};
@@ -17,7 +17,14 @@ pub(super) const RECIPE: Recipe = Recipe {
     about: "kernel recursive least squares tracker, with variance",
     reference: "Van Vaerenbergh, Lazaro-Gredilla, Santamaria 2012",
     // Its noise is in units of the prior variance, whatever the power of the targets.
-    parameters: &[KERNEL, SIGMA, DEGREE, LAMBDA, NOISE.within(log(1e-4, 1.0)), BUDGET.preset(Preset::Is(100.0))],
+    parameters: &[
+        KERNEL,
+        SIGMA,
+        DEGREE,
+        LAMBDA.hammerstein(Preset::Is(0.99)),
+        NOISE.within(scaled(1e-4, 1.0, Unit::Norm)).hammerstein(Preset::Power(0.05)),
+        BUDGET.preset(Preset::Is(100.0)),
+    ],
     likelihood: None,
     look: (Hue::Green, Dash::Solid),
     make: Make::Filter(build, build),

@@ -1,6 +1,6 @@
 //! The named members of the family: each a choice of dynamics, observation model and dictionary policy over the one loop.
 
-use super::registry::{Dash, Discrete, Hue, Likelihood, Make, Parameter, Preset, Recipe, Settings, log, shared::*};
+use super::registry::{Dash, Discrete, Hue, Likelihood, Make, Parameter, Preset, Recipe, Settings, Unit, scaled, shared::*};
 use super::{Admit, Dynamics, Evict, Filter, KernelFilter};
 use crate::kernel::Kernel;
 use crate::observation::{Bernoulli, Gain, Gaussian, Multinomial, Poisson};
@@ -36,7 +36,7 @@ pub(super) const FKLMS: Recipe = Recipe {
     aliases: &[],
     about: "KLMS that forgets",
     reference: "Park, Seth, Van Vaerenbergh 2013",
-    parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, ETA, RATIO, LAMBDA, THREADS],
+    parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, ETA, RATIO, LAMBDA.hammerstein(Preset::Is(0.997)), THREADS],
     likelihood: Some(Likelihood::Features),
     look: (Hue::Blue, Dash::Solid),
     make: Make::Filter(build_fklms, build_fklms),
@@ -53,7 +53,8 @@ pub fn fklms<T: Real, K: Kernel<T>>(kernel: K, gain: Gain, lambda: f64, evict: E
 }
 
 const RIDGE: Parameter =
-    Parameter::number("ridge", "NORMA's regularisation: coefficients decay by 1 - eta*ridge", Preset::Is(0.02), log(1e-5, 0.5));
+    Parameter::number("ridge", "NORMA's regularisation: coefficients decay by 1 - eta*ridge", Preset::Is(0.02), scaled(1e-5, 0.5, Unit::Norm))
+        .hammerstein(Preset::Power(0.015));
 
 // Often coincides with fKLMS, hence the dashes.
 pub(super) const NORMA: Recipe = Recipe {

@@ -1,6 +1,6 @@
 //! Figure 5: tracking a saturated, fading channel, and the taps of a MIMO system.
 //!
-//! The paper's four filters with parameters tuned on the first 500 samples, and beside them what an engineer would compare with: KRLS-T, the memory polynomial
+//! The paper's four filters, with the kernel that is the default on streams and parameters tuned on the first 500 samples, and beside them what an engineer would compare with: KRLS-T, the memory polynomial
 //! and the trackers that keep amplifier and channel apart. On the simulated test bed (clipped OFDM, amplifier in saturation, `f_d T = 1e-3`), or on recordings.
 
 use serde_json::{Map, json};

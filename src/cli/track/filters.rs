@@ -32,7 +32,7 @@ pub(super) struct Choice {
 impl Choice {
     /// Builds the filter once, for its complaints.
     pub(super) fn check(&self) -> Result<()> {
-        registry::tracker::<f32>(&self.recipe.settle(&self.given, 1.0)?, self.taps).map(drop)
+        registry::tracker::<f32>(&self.recipe.settle_stream(&self.given, 1.0, self.taps)?, self.taps).map(drop)
     }
 }
 
@@ -98,7 +98,7 @@ pub(super) fn settle(choices: &[Choice], args: &Args, survey: &Survey) -> Result
     choices
         .iter()
         .map(|choice| {
-            let settings = choice.recipe.settle(&choice.given, spread)?;
+            let settings = choice.recipe.settle_stream(&choice.given, spread, args.taps)?;
             Ok(Ready { name: choice.recipe.name, tracker: registry::tracker(&settings, args.taps)?, settings })
         })
         .collect()

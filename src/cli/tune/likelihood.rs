@@ -47,7 +47,7 @@ pub(crate) fn fit(recipe: &'static Recipe, given: &Values, data: &Data) -> Resul
             ("noise".into(), number_of(found.model.noise)),
         ]);
         values.extend(given.clone());
-        return Ok(Some(Fitted { settings: recipe.settle(&values, spread)?, estimate: found, features: data.taps }));
+        return Ok(Some(Fitted { settings: recipe.settle_stream(&values, spread, data.taps)?, estimate: found, features: data.taps }));
     }
     if ["eta", "diffusion-ratio"].iter().any(|name| given.contains_key(*name)) {
         return Err(Error::parameter("method", "search where eta or diffusion-ratio is given: em would find them", "em"));
@@ -60,7 +60,7 @@ pub(crate) fn fit(recipe: &'static Recipe, given: &Values, data: &Data) -> Resul
         if let Some(sigma) = sigma {
             values.insert("sigma".into(), number_of(sigma));
         }
-        let settled = recipe.settle(&values, spread)?;
+        let settled = recipe.settle_stream(&values, spread, data.taps)?;
         let kernel = settled.kernel::<f64>()?;
         let finite = |x: &&Vec<Complex64>| x.iter().all(|z| z.re.is_finite() && z.im.is_finite());
         let usable = inputs.iter().filter(finite).count().max(1);
@@ -73,10 +73,10 @@ pub(crate) fn fit(recipe: &'static Recipe, given: &Values, data: &Data) -> Resul
         if recipe.has("lambda") {
             values.insert("lambda".into(), Value::Number(lambda));
         }
-        Ok(Fitted { settings: recipe.settle(&values, spread)?, estimate: found, features: features.len() })
+        Ok(Fitted { settings: recipe.settle_stream(&values, spread, data.taps)?, estimate: found, features: features.len() })
     };
 
-    let settled = recipe.settle(given, spread)?;
+    let settled = recipe.settle_stream(given, spread, data.taps)?;
     let widths: Vec<Option<f64>> = match settled.values().contains_key("sigma") && !given.contains_key("sigma") {
         true => WIDTHS.iter().map(|w| Some(w * spread)).collect(),
         false => vec![number(given, "sigma")],

@@ -100,7 +100,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
     let choices = choose(&args)?;
     for (recipe, given) in &choices {
-        registry::tracker::<f32>(&recipe.settle(given, 1.0)?, args.taps.max(1))?;
+        registry::tracker::<f32>(&recipe.settle_stream(given, 1.0, args.taps.max(1))?, args.taps.max(1))?;
     }
     let files = Files::new(&args.out, args.force)?;
     files.check(choices.iter().map(|(recipe, _)| recipe.name))?;
@@ -307,7 +307,7 @@ fn by_likelihood(choices: &[(&'static Recipe, Values)], data: &Data) -> Result<V
         tuned.push(Tuned {
             name: recipe.name,
             values: fitted.settings.values().clone(),
-            untuned_db: score(&recipe.settle(&given, data.spread())?, data, None)?.db,
+            untuned_db: score(&recipe.settle_stream(&given, data.spread(), data.taps)?, data, None)?.db,
             db: score(&fitted.settings, data, None)?.db,
             note,
             tried: fitted.estimate.iterations,

@@ -65,6 +65,7 @@ pub(crate) struct Space {
     fixed: Values,
     pub(crate) dimensions: Vec<Dimension>,
     spread: f64,
+    taps: usize,
 }
 
 impl Space {
@@ -75,7 +76,7 @@ impl Space {
             fixed.entry("budget".into()).or_insert(Value::Number(budget as f64));
         }
         let spread = data.spread();
-        let settled = recipe.settle(&fixed, spread)?;
+        let settled = recipe.settle_stream(&fixed, spread, data.taps)?;
         let values = settled.values();
         // What settling has left out means nothing beside the rest.
         let searched = recipe.parameters.iter().filter(|p| !given.contains_key(p.name) && values.contains_key(p.name));
@@ -83,19 +84,19 @@ impl Space {
             let (low, high) = search.ends(&settled, data.taps, spread, data.target_power())?;
             Ok(Dimension { name, low, high, spacing: search.spacing })
         });
-        Ok(Self { recipe, fixed, dimensions: dimensions.collect::<Result<_>>()?, spread })
+        Ok(Self { recipe, fixed, dimensions: dimensions.collect::<Result<_>>()?, spread, taps: data.taps })
     }
 
     /// The filter as it is when nobody tunes it.
     pub(crate) fn untuned(&self) -> Result<Settings> {
-        self.recipe.settle(&self.fixed, self.spread)
+        self.recipe.settle_stream(&self.fixed, self.spread, self.taps)
     }
 
     /// The filter at a point of the unit cube.
     pub(crate) fn at(&self, point: &[f64]) -> Result<Settings> {
         let mut values = self.fixed.clone();
         values.extend(self.dimensions.iter().zip(point).map(|(d, &u)| (d.name.to_owned(), Value::Number(d.value(u)))));
-        self.recipe.settle(&values, self.spread)
+        self.recipe.settle_stream(&values, self.spread, self.taps)
     }
 
     /// The point of the unit cube next to these settings.

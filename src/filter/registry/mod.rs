@@ -25,6 +25,8 @@ use std::any::{Any, TypeId};
 pub use look::{Dash, Hue};
 pub use parameter::{Parameter, Preset, Search, Spacing, Unit};
 pub(super) use parameter::{below_one, log, odd, scaled};
+#[cfg(feature = "cli")]
+pub(crate) use settings::Inputs;
 pub use settings::Settings;
 pub use values::{Value, Values};
 
@@ -184,8 +186,7 @@ pub fn filter<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Filte
     }
 }
 
-/// Builds a filter on a pair of streams, with a window of `taps` samples over `tx`, in its fastest form. `settings` want a `spread` of
-/// `sqrt(taps · E|tx|²)`.
+/// Builds a filter on a pair of streams, with a window of `taps` samples over `tx`, in its fastest form. [`Recipe::settle_stream`] has the defaults.
 pub fn tracker<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Tracker<T>>> {
     let mut tracker = match settings.recipe().make {
         Make::Tracker(single, double) => in_precision(single, double, settings, taps)?,

@@ -16,6 +16,8 @@ pub struct Parameter {
     pub names: &'static [&'static str],
     /// What it is when nobody sets it.
     pub preset: Preset,
+    /// What it is instead under the Hammerstein kernel, where that differs.
+    pub hammerstein: Option<Preset>,
     /// Where it is searched; none for what says what a filter is or costs rather than how it fits the data.
     pub search: Option<Search>,
 }
@@ -33,6 +35,12 @@ pub enum Preset {
     Named(&'static str),
     /// A multiple of the spread of the data, `sqrt(E‖x‖²)`.
     Spread(f64),
+    /// A multiple of the RMS of one input sample, `sqrt(E‖x‖² / L)`.
+    Rms(f64),
+    /// A multiple of the power of one input sample, `E‖x‖² / L`.
+    Power(f64),
+    /// A multiple of one over that power.
+    PerPower(f64),
 }
 
 /// A range to search, in units of the data.
@@ -72,24 +80,31 @@ pub enum Unit {
     TargetPower,
     /// That of the targets over that of the inputs.
     PowerRatio,
-    /// `1 / k(x,x)` of a typical input.
+    /// `k(x,x)` of a typical input.
+    Norm,
+    /// One over that.
     PerNorm,
 }
 
 impl Parameter {
     /// A number. Both what it is by default and where it is searched are part of it.
     pub(crate) const fn number(name: &'static str, about: &'static str, preset: Preset, search: Option<Search>) -> Self {
-        Self { name, about, names: &[], preset, search }
+        Self { name, about, names: &[], preset, hammerstein: None, search }
     }
 
     /// One of some names, the first if nobody chooses.
     pub(crate) const fn choice(name: &'static str, about: &'static str, names: &'static [&'static str]) -> Self {
-        Self { name, about, names, preset: Preset::Named(names[0]), search: None }
+        Self { name, about, names, preset: Preset::Named(names[0]), hammerstein: None, search: None }
     }
 
     /// The same with another default.
     pub(crate) const fn preset(self, preset: Preset) -> Self {
         Self { preset, ..self }
+    }
+
+    /// The same with another default under the Hammerstein kernel.
+    pub(crate) const fn hammerstein(self, preset: Preset) -> Self {
+        Self { hammerstein: Some(preset), ..self }
     }
 
     /// The same with another range.
@@ -127,9 +142,10 @@ impl Search {
             Unit::InputPower => spread * spread,
             Unit::TargetPower => target_power,
             Unit::PowerRatio => target_power / (spread * spread),
-            Unit::PerNorm => {
+            Unit::Norm | Unit::PerNorm => {
                 let typical = vec![Complex64::new(spread / (taps as f64).sqrt(), 0.0); taps];
-                settings.kernel::<f64>()?.norm(&typical).recip()
+                let norm = settings.kernel::<f64>()?.norm(&typical);
+                if self.unit == Unit::Norm { norm } else { norm.recip() }
             }
         };
         Ok((self.from * unit, self.to * unit))

@@ -3,18 +3,23 @@
 use super::parameter::{Parameter, Preset, Unit, below_one, log, scaled};
 use super::{Recipe, Settings, Value, Values};
 use crate::filter::Evict;
-use crate::kernel::{Equivariant, Gaussian, Kernel, Linear, Polynomial, Sum};
+use crate::kernel::{Equivariant, Gaussian, Hammerstein, Kernel, Linear, Polynomial, Sum};
 use crate::observation::Gain;
 use crate::{Error, Real, Result};
 
 pub(crate) const KERNEL: Parameter =
-    Parameter::choice("kernel", "similarity of two inputs", &["gaussian", "linear", "polynomial", "equivariant", "gaussian+linear"]);
+    Parameter::choice("kernel", "similarity of two inputs (on streams hammerstein unless given)", KERNELS);
+/// The first one is the default for single vectors.
+const KERNELS: &[&str] = &["gaussian", "linear", "polynomial", "equivariant", HAMMERSTEIN, "gaussian+linear"];
+/// The default on streams.
+pub(crate) const HAMMERSTEIN: &str = "hammerstein";
 pub(crate) const SIGMA: Parameter = Parameter::number(
     "sigma",
-    "width of the Gaussian and equivariant kernels, in units of the input's amplitude",
+    "width of the Gaussian, equivariant and Hammerstein kernels, in units of the input's amplitude",
     Preset::Spread(1.0),
     scaled(0.15, 8.0, Unit::Spread),
-);
+)
+.hammerstein(Preset::Rms(0.7));
 pub(crate) const DEGREE: Parameter = Parameter::number("degree", "degree of the polynomial kernel", Preset::Is(3.0), None);
 pub(crate) const ETA: Parameter =
     Parameter::number("eta", "learning rate: a new coefficient is eta times the error", Preset::Is(0.5), log(0.005, 1.0));
@@ -23,7 +28,8 @@ pub(crate) const RATIO: Parameter = Parameter::number(
     "instead of eta: diffusion variance over noise variance, eta = r / (1 + r k(x,x))",
     Preset::Off,
     scaled(1e-3, 1e3, Unit::PerNorm),
-);
+)
+.hammerstein(Preset::PerPower(0.8));
 pub(crate) const LAMBDA: Parameter =
     Parameter::number("lambda", "forgetting factor, 1 forgets nothing", Preset::Is(0.99), below_one(1e-5, 0.2));
 pub(crate) const EPSILON: Parameter = Parameter::number(
@@ -55,16 +61,21 @@ pub(crate) const NOISE: Parameter =
 pub(crate) const OFFSET: Parameter =
     Parameter::number("offset", "latent value where nothing was learned: log rate, log odds, or one number a class", Preset::Off, None);
 
+/// The kernel of a filter that has one; else an empty name.
+pub(super) fn kernel(recipe: &Recipe, given: &Values, stream: bool) -> String {
+    match given.get(KERNEL.name) {
+        Some(kernel) => kernel.to_string(),
+        None if !recipe.has(KERNEL.name) => String::new(),
+        None if stream => HAMMERSTEIN.into(),
+        None => KERNELS[0].into(),
+    }
+}
+
 /// Drops what has no meaning beside the rest, so that reports show only what counts.
-pub(super) fn agree(recipe: &Recipe, given: &Values, values: &mut Values) -> Result<()> {
+pub(super) fn agree(recipe: &Recipe, kernel: &str, given: &Values, values: &mut Values) -> Result<()> {
     let is_given = |parameter: Parameter| given.contains_key(parameter.name);
     let mut drop = |parameter: Parameter| drop(values.remove(parameter.name));
-    let kernel = match given.get(KERNEL.name) {
-        Some(kernel) => kernel.to_string(),
-        None if recipe.has(KERNEL.name) => KERNEL.names[0].into(),
-        None => String::new(),
-    };
-    if !is_given(SIGMA) && ["linear", "polynomial"].contains(&kernel.as_str()) {
+    if !is_given(SIGMA) && ["linear", "polynomial"].contains(&kernel) {
         drop(SIGMA);
     }
     if !is_given(DEGREE) && kernel != "polynomial" {
@@ -75,10 +86,10 @@ pub(super) fn agree(recipe: &Recipe, given: &Values, values: &mut Values) -> Res
         (true, false) => drop(RATIO),
         (false, true) => drop(ETA),
         // These kernels are not normalised: a fixed eta would diverge on large inputs, the ratio normalises itself.
-        (false, false) if !["", "gaussian"].contains(&kernel.as_str()) => {
+        (false, false) if !["", "gaussian"].contains(&kernel) => {
             drop(ETA);
             if recipe.has(RATIO.name) {
-                values.insert(RATIO.name.into(), Value::Number(1.0));
+                values.entry(RATIO.name.into()).or_insert(Value::Number(1.0));
             }
         }
         (false, false) => {}
@@ -94,6 +105,7 @@ impl Settings {
             "gaussian" => Box::new(gaussian()?),
             "polynomial" => Box::new(Polynomial::new(self.whole(DEGREE.name)?.unwrap_or(3) as u32, 1.0)?),
             "equivariant" => Box::new(Equivariant::new(self.number(SIGMA.name)?)?),
+            HAMMERSTEIN => Box::new(Hammerstein::new(self.number(SIGMA.name)?)?),
             "gaussian+linear" => Box::new(Sum::new(vec![(1.0, Box::new(gaussian()?) as _), (1.0, Box::new(Linear) as _)])?),
             _ => Box::new(Linear),
         })
