@@ -232,7 +232,9 @@ fn the_corners_of_the_range_agree_with_the_plain_reference_at_every_level() {
         for (taps, budget) in [(1, 1), (64, 1), (1, 2000), (64, 2000), (16, 16), (17, 17), (3, 15)] {
             // Disturbances need room between them.
             for &disturbed in if budget == 16 { &[false, true][..] } else { &[false] } {
-                for hammerstein in [false, name != "qklms"] {
+                // The plain reference of the Hammerstein kernel takes an exponential for each tap: the largest corner once.
+                let affordable = name != "qklms" && (taps * budget < 10_000 || name == "norma");
+                for hammerstein in [false, affordable] {
                     let case = Case { name, hammerstein, taps, budget, disturbed, width: 0.8, longer: 70, seed: (taps + budget) as u64 };
                     case.agrees().unwrap_or_else(|e| panic!("{case:?}: {e}"));
                 }
@@ -268,7 +270,11 @@ fn rows_over_arbitrary_vectors_agree_with_the_formula() {
                         let error = (fast.get(i) - plain.get(i)).norm().wide();
                         assert!(error <= bound, "{level}, {}, {taps} taps, centre {i} of {len}: {error:e}", kernel.describe());
                         let error = if fast.has_distance { (fast.distance[i] - plain.distance[i]).abs().wide() } else { 0.0 };
-                        assert!(error <= bound * plain.distance[i].wide().max(4.0), "{level}, {}, {taps} taps, distance {i} of {len}: {error:e}", kernel.describe());
+                        assert!(
+                            error <= bound * plain.distance[i].wide().max(4.0),
+                            "{level}, {}, {taps} taps, distance {i} of {len}: {error:e}",
+                            kernel.describe()
+                        );
                     }
                 }
             }

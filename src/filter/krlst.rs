@@ -16,13 +16,13 @@ pub(super) const RECIPE: Recipe = Recipe {
     aliases: &[],
     about: "kernel recursive least squares tracker, with variance",
     reference: "Van Vaerenbergh, Lazaro-Gredilla, Santamaria 2012",
-    // Its noise is in units of the prior variance, whatever the power of the targets.
+    // Its noise is in units of the prior variance `k(x,x)`, whatever the power of the targets.
     parameters: &[
         KERNEL,
         SIGMA,
         DEGREE,
-        LAMBDA.hammerstein(Preset::Is(0.99)),
-        NOISE.within(scaled(1e-4, 1.0, Unit::Norm)).hammerstein(Preset::Power(0.05)),
+        LAMBDA.hammerstein(Preset::Is(0.995)),
+        NOISE.within(scaled(1e-4, 1.0, Unit::Norm)).hammerstein(Preset::Power(0.2)),
         BUDGET.preset(Preset::Is(100.0)),
     ],
     likelihood: None,

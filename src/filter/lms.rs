@@ -38,13 +38,15 @@ fn build<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
 pub struct Lms<T: Real> {
     gain: Gain,
     weights: Vec<Complex<T>>,
+    /// How many steps had to be smaller than asked for.
+    bounded: u64,
 }
 
 impl<T: Real> Lms<T> {
-    /// `taps` weights. A fixed `eta` must be small against `2 / xᴴx` for the filter to converge; the diffusion ratio normalises itself.
+    /// `taps` weights. A fixed `eta` is bounded by `1 / xᴴx`; the diffusion ratio normalises itself.
     pub fn new(taps: usize, gain: Gain) -> Result<Self> {
         require(taps > 0, "taps", "at least 1", taps as f64)?;
-        Ok(Self { gain: gain.check()?, weights: vec![Complex::zero(); taps] })
+        Ok(Self { gain: gain.check()?, weights: vec![Complex::zero(); taps], bounded: 0 })
     }
 }
 
@@ -96,12 +98,13 @@ impl<T: Real> Filter<T> for Lms<T> {
         let step = (y - p) * T::of(self.gain.at(power.wide()));
         if finite(step) && finite(step * power) {
             learn(&mut self.weights, x, step);
+            self.bounded += u64::from(self.gain.is_bounded(power.wide()));
         }
         p
     }
 
     fn portrait(&self) -> Portrait {
-        Portrait::of_taps(&self.weights)
+        Portrait { bounded_steps: self.bounded, ..Portrait::of_taps(&self.weights) }
     }
 }
 

@@ -52,9 +52,13 @@ pub fn fklms<T: Real, K: Kernel<T>>(kernel: K, gain: Gain, lambda: f64, evict: E
     KernelFilter::new(kernel, Gaussian::new(gain)?, Dynamics::Forgetting(lambda), Admit::Always, evict, taps)
 }
 
-const RIDGE: Parameter =
-    Parameter::number("ridge", "NORMA's regularisation: coefficients decay by 1 - eta*ridge", Preset::Is(0.02), scaled(1e-5, 0.5, Unit::Norm))
-        .hammerstein(Preset::Power(0.015));
+const RIDGE: Parameter = Parameter::number(
+    "ridge",
+    "NORMA's regularisation: coefficients decay by 1 - eta*ridge",
+    Preset::Is(0.02),
+    scaled(1e-5, 0.5, Unit::Norm),
+)
+.hammerstein(Preset::Power(0.015));
 
 // Often coincides with fKLMS, hence the dashes.
 pub(super) const NORMA: Recipe = Recipe {

@@ -26,10 +26,15 @@ impl Gain {
     /// ```
     pub fn at(self, norm: f64) -> f64 {
         match self {
-            Self::Eta(eta) if eta * norm > 1.0 => 1.0 / norm,
+            Self::Eta(_) if self.is_bounded(norm) => 1.0 / norm,
             Self::Eta(eta) => eta,
             Self::DiffusionRatio(ratio) => ratio / (1.0 + ratio * norm),
         }
+    }
+
+    /// Whether the step is smaller than asked for where `k(x,x) = norm`.
+    pub(crate) fn is_bounded(self, norm: f64) -> bool {
+        matches!(self, Self::Eta(eta) if eta * norm > 1.0)
     }
 
     pub(crate) fn check(self) -> Result<Self> {

@@ -16,6 +16,9 @@ pub(super) const SHORT: f64 = 1e-3;
 /// The same where several threads must first be woken.
 pub(super) const LONG: f64 = 8e-3;
 
+/// The power of the streams.
+pub(super) const POWER: f64 = 2.0 / 3.0;
+
 /// After so many rounds comes a pause: what else a machine does often slows it for a good part of a second, and then all the rounds would be slow.
 const SITTING: usize = 20;
 const PAUSE: Duration = Duration::from_millis(150);
@@ -71,10 +74,17 @@ impl<F: Textbook> Contestant for Loop<F> {
     }
 }
 
-/// A filter of the registry on a stream.
+/// A filter of the registry on a stream, with the Gaussian kernel where it has one.
 pub(super) fn tracker(name: &str, taps: usize, values: &[(&str, f64)]) -> Result<Guarded> {
     let given: Values = values.iter().map(|&(name, value)| (name.into(), Value::Number(value))).collect();
-    let settings = registry::recipe(name)?.settle(&given, (taps as f64 * 2.0 / 3.0).sqrt())?;
+    let settings = registry::recipe(name)?.settle(&given, (taps as f64 * POWER).sqrt())?;
+    Ok(Guard::new(registry::tracker(&settings, taps)?))
+}
+
+/// fKLMS as it comes with one of the kernels for complex channels.
+pub(super) fn complex_fklms(kernel: &str, taps: usize) -> Result<Guarded> {
+    let given = Values::from([("kernel".into(), Value::Name(kernel.into()))]);
+    let settings = registry::recipe("fklms")?.settle_stream(&given, (taps as f64 * POWER).sqrt(), taps)?;
     Ok(Guard::new(registry::tracker(&settings, taps)?))
 }
 

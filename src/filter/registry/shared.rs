@@ -7,8 +7,7 @@ use crate::kernel::{Equivariant, Gaussian, Hammerstein, Kernel, Linear, Polynomi
 use crate::observation::Gain;
 use crate::{Error, Real, Result};
 
-pub(crate) const KERNEL: Parameter =
-    Parameter::choice("kernel", "similarity of two inputs (on streams hammerstein unless given)", KERNELS);
+pub(crate) const KERNEL: Parameter = Parameter::choice("kernel", "similarity of two inputs (on streams hammerstein unless given)", KERNELS);
 /// The first one is the default for single vectors.
 const KERNELS: &[&str] = &["gaussian", "linear", "polynomial", "equivariant", HAMMERSTEIN, "gaussian+linear"];
 /// The default on streams.

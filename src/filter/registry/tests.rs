@@ -32,7 +32,9 @@ fn every_filter_says_what_it_is_and_what_its_parameters_do() {
             assert_eq!((parameter.about, parameter.names), (known.about, known.names), "{name}: {} means one thing", parameter.name);
             match parameter.preset {
                 Preset::Named(preset) => assert!(parameter.names.contains(&preset), "{name}: {}", parameter.name),
-                Preset::Is(_) | Preset::Spread(_) | Preset::Rms(_) | Preset::Power(_) | Preset::PerPower(_) => assert!(parameter.names.is_empty(), "{name}: {}", parameter.name),
+                Preset::Is(_) | Preset::Spread(_) | Preset::Rms(_) | Preset::Power(_) | Preset::PerPower(_) => {
+                    assert!(parameter.names.is_empty(), "{name}: {}", parameter.name)
+                }
                 Preset::Off | Preset::Unlimited => {}
             }
         }

@@ -44,6 +44,12 @@ impl<T: Real> Pairs<T> {
         self.planes.push(values);
     }
 
+    /// What is carried.
+    #[cfg(test)]
+    pub(super) fn terms(&self) -> &[T] {
+        &self.terms
+    }
+
     fn fill_groups(&mut self, groups: std::ops::Range<usize>) {
         let terms = Terms { rows: &mut self.terms, taps: self.taps, first: self.first, phase: self.phase };
         T::dispatch(self.level, PairFill { samples: samples(&self.planes), terms, groups });
