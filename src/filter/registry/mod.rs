@@ -12,6 +12,8 @@
 //!    filters have too are in `registry/shared.rs`, with `.preset(..)` and `.within(..)` for other defaults and ranges.
 //! 3. Add that recipe to [`RECIPES`]. Commands, help, tuning, pictures and the tests of all filters find it there; `registry/tests.rs` says what is missing.
 
+#![cfg_attr(not(feature = "cli"), allow(dead_code, reason = "ranges, looks and likelihoods are what commands ask for"))]
+
 mod look;
 mod parameter;
 mod settings;
@@ -22,8 +24,11 @@ mod values;
 
 use std::any::{Any, TypeId};
 
-pub use look::{Dash, Hue};
-pub use parameter::{Parameter, Preset, Search, Spacing, Unit};
+pub use look::Dash;
+pub(crate) use look::Hue;
+#[cfg(any(feature = "cli", test))]
+pub(crate) use parameter::Spacing;
+pub(crate) use parameter::{Parameter, Preset, Unit};
 pub(super) use parameter::{below_one, log, odd, scaled};
 pub use settings::Settings;
 pub use values::{Value, Values};
@@ -64,18 +69,18 @@ pub struct Recipe {
     /// Where it comes from.
     pub reference: &'static str,
     /// The parameters that it has.
-    pub parameters: &'static [Parameter],
+    pub(crate) parameters: &'static [Parameter],
     /// How its variances follow from the likelihood of the state-space model, where they do.
-    pub likelihood: Option<Likelihood>,
+    pub(crate) likelihood: Option<Likelihood>,
     /// How it is drawn: alike in every picture, and unlike the others.
-    pub look: (Hue, Dash),
+    pub(crate) look: (Hue, Dash),
     /// How it is built.
-    pub make: Make,
+    pub(crate) make: Make,
 }
 
 /// What a filter has to do with the state-space model of [`em`](super::em).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Likelihood {
+pub(crate) enum Likelihood {
     /// It is the exact filter of that model, linear in its inputs.
     Exact,
     /// It is nearly the filter of that model on features of its kernel: the diffusion ratio follows.
@@ -98,13 +103,13 @@ pub enum Task {
 }
 
 /// Builds from settings, on so many complex numbers.
-pub type Build<F> = fn(&Settings, usize) -> Result<F>;
+pub(crate) type Build<F> = fn(&Settings, usize) -> Result<F>;
 /// A kernel filter with an observation model of its own.
-pub type Discrete<O> = KernelFilter<f64, Box<dyn Kernel<f64>>, O>;
+pub(crate) type Discrete<O> = KernelFilter<f64, Box<dyn Kernel<f64>>, O>;
 
 /// How a filter is built: complex filters in single and in double precision, the discrete ones in double precision.
 #[derive(Clone, Copy)]
-pub enum Make {
+pub(crate) enum Make {
     /// A filter on vectors.
     Filter(Build<Box<dyn Filter<f32>>>, Build<Box<dyn Filter<f64>>>),
     /// A filter on streams alone.
@@ -135,7 +140,7 @@ impl Recipe {
     }
 
     /// Its parameter of that name.
-    pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
+    pub(crate) fn parameter(&self, name: &str) -> Option<&'static Parameter> {
         self.parameters.iter().find(|p| p.name == name)
     }
 
@@ -145,12 +150,12 @@ impl Recipe {
     }
 
     /// Whether it keeps more and more samples when nobody sets its budget.
-    pub fn grows(&self) -> bool {
+    pub(crate) fn grows(&self) -> bool {
         self.parameters.iter().any(|p| p.preset == Preset::Unlimited)
     }
 
     /// Whether it is called that.
-    pub fn is_called(&self, name: &str) -> bool {
+    pub(crate) fn is_called(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
 }
@@ -166,7 +171,7 @@ pub fn of_task(task: Task) -> impl Iterator<Item = &'static str> {
 }
 
 /// The parameters of all filters, each name once.
-pub fn parameters() -> Vec<&'static Parameter> {
+pub(crate) fn parameters() -> Vec<&'static Parameter> {
     let mut all: Vec<&Parameter> = Vec::new();
     for parameter in RECIPES.iter().flat_map(|r| r.parameters) {
         if !all.iter().any(|p| p.name == parameter.name) {
