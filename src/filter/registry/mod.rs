@@ -107,13 +107,14 @@ pub(crate) type Build<F> = fn(&Settings, usize) -> Result<F>;
 /// A kernel filter with an observation model of its own.
 pub(crate) type Discrete<O> = KernelFilter<f64, Box<dyn Kernel<f64>>, O>;
 
-/// How a filter is built: complex filters in single and in double precision, the discrete ones in double precision.
+/// How a filter is built: on vectors in single and in double precision, on streams in single precision, which is what radios deliver, the discrete ones in
+/// double precision. Each is compiled for every level of vector instructions, so what no command asks for is left to who names the type.
 #[derive(Clone, Copy)]
 pub(crate) enum Make {
     /// A filter on vectors.
     Filter(Build<Box<dyn Filter<f32>>>, Build<Box<dyn Filter<f64>>>),
     /// A filter on streams alone.
-    Tracker(Build<Box<dyn Tracker<f32>>>, Build<Box<dyn Tracker<f64>>>),
+    Tracker(Build<Box<dyn Tracker<f32>>>),
     /// A filter for counts.
     Counts(Build<Discrete<Poisson>>),
     /// A filter for bits.
@@ -184,7 +185,11 @@ pub(crate) fn parameters() -> Vec<&'static Parameter> {
 /// Builds a regression filter on vectors of `taps` complex numbers.
 pub fn filter<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
     match settings.recipe().make {
-        Make::Filter(single, double) => in_precision(single, double, settings, taps),
+        Make::Filter(single, double) => {
+            let built =
+                if TypeId::of::<T>() == TypeId::of::<f32>() { same(single(settings, taps)?) } else { same(double(settings, taps)?) };
+            built.ok_or_else(|| precision(settings))
+        }
         _ => Err(Error::unknown("filter for complex targets", settings.recipe().name, of_task(Task::Regression))),
     }
 }
@@ -193,7 +198,7 @@ pub fn filter<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Filte
 /// `sqrt(taps · E|tx|²)`.
 pub fn tracker<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Tracker<T>>> {
     let mut tracker = match settings.recipe().make {
-        Make::Tracker(single, double) => in_precision(single, double, settings, taps)?,
+        Make::Tracker(single) => same(single(settings, taps)?).ok_or_else(|| precision(settings))?,
         _ => filter(settings, taps)?.on_stream(),
     };
     // Threads are a matter of the stream: the filter on vectors knows none.
@@ -203,11 +208,11 @@ pub fn tracker<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Trac
     Ok(tracker)
 }
 
-/// Builds the one of the two that the caller's scalar asks for.
-fn in_precision<A: 'static, B: 'static, R: 'static>(single: Build<A>, double: Build<B>, settings: &Settings, taps: usize) -> Result<R> {
-    fn is<A: 'static, R: 'static>(built: A) -> Option<R> {
-        (&mut Some(built) as &mut dyn Any).downcast_mut::<Option<R>>()?.take()
-    }
-    let built = if TypeId::of::<A>() == TypeId::of::<R>() { is(single(settings, taps)?) } else { is(double(settings, taps)?) };
-    built.ok_or_else(|| Error::Data("filters compute in f32 or f64".into()))
+/// What was built, where its type is the one that the caller's scalar asks for.
+fn same<A: 'static, R: 'static>(built: A) -> Option<R> {
+    (&mut Some(built) as &mut dyn Any).downcast_mut::<Option<R>>()?.take()
+}
+
+fn precision(settings: &Settings) -> Error {
+    Error::Data(format!("{} by name computes in f32: for f64 build it by its type", settings.recipe().name))
 }
