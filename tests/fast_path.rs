@@ -1,25 +1,51 @@
 //! The fast paths against the plain reference: every recipe, both precisions, every level of vector instructions that this machine has.
 
 use kaflow::filter::registry::{self, Value, Values};
-use kaflow::filter::{Adaptive, Evict, Filter, GaussianKernelFilter, Nlms, Tracker, Windowed, fklms, klms, norma, qklms};
-use kaflow::kernel::{Centres, Gaussian, Kernel, Row, plain_row};
+use kaflow::filter::{Adaptive, Evict, Filter, GaussianKernelFilter, Guard, Nlms, Tracker, fklms, klms, norma, qklms};
+use kaflow::kernel::{Centres, Equivariant, Gaussian, Hammerstein, Kernel, Row, plain_row};
 use kaflow::observation::Gain;
-use kaflow::simd::Level;
-use kaflow::{Complex, Real};
+use kaflow::{Complex, Level, Real};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// The Gaussian kernel by its formula, one centre after the other: no fast row, and no path by lag.
-struct Plain<T>(Gaussian<T>);
+/// A kernel by its formula, one centre after the other: no fast row, and no path by lag.
+struct Plain<K>(K);
 
-impl<T: Real> Kernel<T> for Plain<T> {
+impl<T: Real, K: Kernel<T>> Kernel<T> for Plain<K> {
     fn value(&self, centre: &[Complex<T>], x: &[Complex<T>]) -> Complex<T> {
         self.0.value(centre, x)
     }
+    fn distance(&self, centre: &[Complex<T>], x: &[Complex<T>]) -> T {
+        self.0.distance(centre, x)
+    }
     fn describe(&self) -> String {
         self.0.describe()
+    }
+}
+
+/// A filter that does not say what it is: a stream gets it behind a window.
+struct OnVectors<F>(F);
+
+impl<F: Adaptive> Adaptive for OnVectors<F> {
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+}
+
+impl<T: Real, F: Filter<T>> Filter<T> for OnVectors<F> {
+    fn taps(&self) -> usize {
+        self.0.taps()
+    }
+    fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
+        self.0.predict(x)
+    }
+    fn adapt(&mut self, x: &[Complex<T>], y: Complex<T>) -> Complex<T> {
+        self.0.adapt(x, y)
     }
 }
 
@@ -44,7 +70,7 @@ fn worst<T: Real>(a: &[Complex<T>], b: &[Complex<T>]) -> f64 {
     a.iter().zip(b).map(|(a, b)| if a == b { 0.0 } else { (a - b).norm().wide() }).fold(0.0, |w, d| if d <= w { w } else { d })
 }
 
-fn run<T: Real>(tracker: &mut dyn Tracker<T>, tx: &[Complex<T>], rx: &[Complex<T>]) -> Vec<Complex<T>> {
+fn run<T: Real, F: Tracker<T>>(tracker: &mut Guard<T, F>, tx: &[Complex<T>], rx: &[Complex<T>]) -> Vec<Complex<T>> {
     let mut p = vec![Complex::new(T::zero(), T::zero()); tx.len()];
     tracker.track(tx, rx, &mut p, None);
     p
@@ -72,6 +98,8 @@ fn every_level(test: impl Fn(Level)) {
 #[derive(Clone, Debug)]
 struct Case {
     name: &'static str,
+    /// The Hammerstein kernel instead of the Gaussian one.
+    hammerstein: bool,
     taps: usize,
     budget: usize,
     /// Corrupt and wild samples on the way.
@@ -85,13 +113,22 @@ struct Case {
 
 fn case(budgets: impl Strategy<Value = usize>, longer: std::ops::Range<usize>) -> impl Strategy<Value = Case> {
     let name = prop::sample::select(vec!["klms", "fklms", "norma", "qklms"]);
-    (name, 1..=64usize, budgets, any::<bool>(), 0.4..2.0, longer, any::<u64>())
-        .prop_map(|(name, taps, budget, disturbed, width, longer, seed)| Case { name, taps, budget, disturbed, width, longer, seed })
+    (name, any::<bool>(), 1..=64usize, budgets, any::<bool>(), 0.4..2.0, longer, any::<u64>()).prop_map(
+        |(name, hammerstein, taps, budget, disturbed, width, longer, seed)| {
+            // Distances in the features of the Hammerstein kernel are never exact, so which centre of QKLMS is nearest may hang on a rounding.
+            let hammerstein = hammerstein && name != "qklms";
+            Case { name, hammerstein, taps, budget, disturbed, width, longer, seed }
+        },
+    )
 }
 
 impl Case {
-    fn kernel<T: Real>(&self) -> Gaussian<T> {
-        Gaussian::new(self.width * (self.taps as f64).sqrt()).unwrap()
+    fn kernel<T: Real>(&self) -> Box<dyn Kernel<T>> {
+        if self.hammerstein {
+            Box::new(Hammerstein::new(self.width).unwrap())
+        } else {
+            Box::new(Gaussian::new(self.width * (self.taps as f64).sqrt()).unwrap())
+        }
     }
 
     fn signals<T: Real>(&self) -> (Vec<Complex<T>>, Vec<Complex<T>>) {
@@ -118,11 +155,12 @@ impl Case {
     fn streams_agree<T: Real>(&self) -> Result<(), TestCaseError> {
         let (tx, rx) = self.signals::<T>();
         let build = || recipe(self.name, Plain(self.kernel()), Some(self.budget), self.taps);
-        let mut plain = Windowed::new(build(), self.taps).unwrap();
+        let mut plain = Guard::new(build().on_stream());
         let reference = run(&mut plain, &tx, &rx);
         for &level in Level::available() {
-            let mut fast = level.force(|| recipe(self.name, self.kernel(), Some(self.budget), self.taps).into_tracker().unwrap()).unwrap();
-            let error = worst(&run(&mut *fast, &tx, &rx), &reference);
+            let fast = level.force(|| recipe(self.name, self.kernel(), Some(self.budget), self.taps).on_stream()).unwrap();
+            let mut fast = Guard::new(fast);
+            let error = worst(&run(&mut fast, &tx, &rx), &reference);
             prop_assert!(error <= bound::<T>(), "{level}, f{}: {error:e}", 8 * size_of::<T>());
             prop_assert_eq!(fast.size(), plain.size(), "{}", level);
         }
@@ -193,8 +231,12 @@ fn the_corners_of_the_range_agree_with_the_plain_reference_at_every_level() {
         for (taps, budget) in [(1, 1), (64, 1), (1, 2000), (64, 2000), (16, 16), (17, 17), (3, 15)] {
             // Disturbances need room between them.
             for &disturbed in if budget == 16 { &[false, true][..] } else { &[false] } {
-                let case = Case { name, taps, budget, disturbed, width: 0.8, longer: 70, seed: (taps + budget) as u64 };
-                case.agrees().unwrap_or_else(|e| panic!("{case:?}: {e}"));
+                // The plain reference of the Hammerstein kernel takes an exponential for each tap: the largest corner once.
+                let affordable = name != "qklms" && (taps * budget < 10_000 || name == "norma");
+                for hammerstein in [false, affordable] {
+                    let case = Case { name, hammerstein, taps, budget, disturbed, width: 0.8, longer: 70, seed: (taps + budget) as u64 };
+                    case.agrees().unwrap_or_else(|e| panic!("{case:?}: {e}"));
+                }
             }
         }
     }
@@ -211,13 +253,28 @@ fn rows_over_arbitrary_vectors_agree_with_the_formula() {
                 for c in x[taps..].chunks(taps) {
                     centres.push(c);
                 }
-                let kernel = Gaussian::<T>::new(0.5 * (taps as f64).sqrt()).unwrap();
-                let (mut fast, mut plain) = (Row::default(), Row::default());
-                kernel.row(&centres, &x[..taps], &mut fast);
-                plain_row(&kernel, &centres, &x[..taps], &mut plain);
-                for i in 0..len {
-                    let error = (fast.re[i] - plain.re[i]).abs().wide();
-                    assert!(error <= 30.0 * T::epsilon().wide(), "{level}, {taps} taps, centre {i} of {len}: {error:e}");
+                let sigma = 0.5 * (taps as f64).sqrt();
+                let kernels: [Box<dyn Kernel<T>>; 3] = [
+                    Box::new(Gaussian::new(sigma).unwrap()),
+                    Box::new(Equivariant::new(sigma).unwrap()),
+                    Box::new(Hammerstein::new(0.5).unwrap()),
+                ];
+                for kernel in kernels {
+                    let (mut fast, mut plain) = (Row::default(), Row::default());
+                    kernel.row(&centres, &x[..taps], &mut fast);
+                    plain_row(&kernel, &centres, &x[..taps], &mut plain);
+                    // A sum over taps rounds in units of its largest term.
+                    let bound = 30.0 * T::epsilon().wide() * kernel.norm(&x[..taps]).wide().max(1.0);
+                    for i in 0..len {
+                        let error = (fast.get(i) - plain.get(i)).norm().wide();
+                        assert!(error <= bound, "{level}, {}, {taps} taps, centre {i} of {len}: {error:e}", kernel.describe());
+                        let error = if fast.has_distance { (fast.distance[i] - plain.distance[i]).abs().wide() } else { 0.0 };
+                        assert!(
+                            error <= bound * plain.distance[i].wide().max(4.0),
+                            "{level}, {}, {taps} taps, distance {i} of {len}: {error:e}",
+                            kernel.describe()
+                        );
+                    }
                 }
             }
         }
@@ -249,13 +306,13 @@ fn streams_may_be_cut_anywhere() {
     fn check<T: Real>(level: Level, make: &dyn Fn() -> Box<dyn Tracker<T>>) {
         let (mut tx, rx) = signals::<T>(3, 900);
         tx[400].im = T::nan();
-        let whole = run(&mut *make(), &tx, &rx);
+        let whole = run(&mut Guard::new(make()), &tx, &rx);
         for seed in 0..4 {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let (mut tracker, mut i, mut p) = (make(), 0, Vec::new());
+            let (mut tracker, mut i, mut p) = (Guard::new(make()), 0, Vec::new());
             while i < tx.len() {
                 let n = rng.random_range(1..=[1, 5, 30, 300][seed as usize]).min(tx.len() - i);
-                p.extend(run(&mut *tracker, &tx[i..i + n], &rx[i..i + n]));
+                p.extend(run(&mut tracker, &tx[i..i + n], &rx[i..i + n]));
                 i += n;
             }
             assert!(p == whole, "{level}, seed {seed}");
@@ -263,22 +320,24 @@ fn streams_may_be_cut_anywhere() {
     }
     every_level(|level| {
         for (taps, budget) in [(1, 1), (4, 50), (3, 130)] {
-            check::<f32>(level, &|| recipe("fklms", Gaussian::new(1.5).unwrap(), Some(budget), taps).into_tracker().unwrap());
-            check::<f64>(level, &|| recipe("norma", Gaussian::new(1.5).unwrap(), Some(budget), taps).into_tracker().unwrap());
-            check::<f32>(level, &|| Box::new(Nlms::new(taps, 0.4, 1e-6).unwrap().into_tracker()));
+            check::<f32>(level, &|| recipe("fklms", Gaussian::new(1.5).unwrap(), Some(budget), taps).on_stream());
+            check::<f64>(level, &|| recipe("norma", Gaussian::new(1.5).unwrap(), Some(budget), taps).on_stream());
+            check::<f32>(level, &|| recipe("fklms", Hammerstein::new(0.7).unwrap(), Some(budget), taps).on_stream());
+            check::<f64>(level, &|| recipe("norma", Hammerstein::new(0.7).unwrap(), Some(budget), taps).on_stream());
+            check::<f32>(level, &|| Nlms::new(taps, 0.4, 1e-6).unwrap().on_stream());
         }
     });
 }
 
 /// What happens to a tracker while it runs.
-type Event<T> = fn(&mut dyn Tracker<T>);
+type Event<T> = fn(&mut Guard<T, Box<dyn Tracker<T>>>);
 
 #[test]
 fn events_mean_the_same_to_the_fast_path() {
     let events: [(&str, Event<f64>); 7] = [
         ("freeze", |t| t.freeze(true)),
         ("thaw", |t| t.freeze(false)),
-        ("gap", |t| t.gap()),
+        ("gap", |t| t.gap(7)),
         ("eta", |t| t.set("eta", 0.2).unwrap()),
         ("lambda", |t| t.set("lambda", 0.5).unwrap()),
         ("refused", |t| assert!(t.set("lambda", 1.5).is_err() && t.set("mu", 1.0).is_err())),
@@ -287,20 +346,23 @@ fn events_mean_the_same_to_the_fast_path() {
     every_level(|level| {
         let (tx, rx) = signals::<f64>(9, 4000);
         for (taps, budget) in [(1, 5), (4, 60), (9, 33)] {
-            let kernel = Gaussian::new(0.8 * (taps as f64).sqrt()).unwrap();
-            let mut rng = ChaCha8Rng::seed_from_u64(taps as u64);
-            let mut fast = recipe("fklms", kernel, Some(budget), taps).into_tracker().unwrap();
-            let mut plain = Windowed::new(recipe("fklms", Plain(kernel), Some(budget), taps), taps).unwrap();
-            let mut at = 0;
-            while at < tx.len() {
-                let n = rng.random_range(1..150).min(tx.len() - at);
-                let span = at..at + n;
-                let error = worst(&run(&mut *fast, &tx[span.clone()], &rx[span.clone()]), &run(&mut plain, &tx[span.clone()], &rx[span]));
-                let (name, event) = events[rng.random_range(0..events.len())];
-                assert!(error <= bound::<f64>() && fast.size() == plain.size(), "{level}, {taps} taps, at {at} before {name}: {error:e}");
-                event(&mut *fast);
-                event(&mut plain);
-                at += n;
+            for hammerstein in [false, true] {
+                let case = Case { name: "fklms", hammerstein, taps, budget, disturbed: false, width: 0.8, longer: 0, seed: 9 };
+                let mut rng = ChaCha8Rng::seed_from_u64(taps as u64);
+                let mut fast = Guard::new(recipe("fklms", case.kernel(), Some(budget), taps).on_stream());
+                let mut plain = Guard::new(recipe("fklms", Plain(case.kernel()), Some(budget), taps).on_stream());
+                assert_eq!((fast.tracker().form(), plain.tracker().form()), ("sliding", "windowed"));
+                let mut at = 0;
+                while at < tx.len() {
+                    let n = rng.random_range(1..150).min(tx.len() - at);
+                    let (tx, rx) = (&tx[at..at + n], &rx[at..at + n]);
+                    let error = worst(&run(&mut fast, tx, rx), &run(&mut plain, tx, rx));
+                    let (name, event) = events[rng.random_range(0..events.len())];
+                    assert!(error <= bound::<f64>() && fast.size() == plain.size(), "{level}, {case:?}, at {at} before {name}: {error:e}");
+                    event(&mut fast);
+                    event(&mut plain);
+                    at += n;
+                }
             }
         }
     });
@@ -314,23 +376,25 @@ fn a_restored_tracker_goes_on_bit_for_bit() {
         let (mut tx, rx) = signals::<f32>(5, 1200);
         tx[500].re = f32::NAN;
         for cut in [0, 3, 40, 77, 333, 505, 640, 1100] {
-            let build: [Build; 2] = [
-                || recipe("fklms", Gaussian::new(1.4).unwrap(), Some(60), 3).into_tracker().unwrap(),
-                || Box::new(Nlms::new(5, 0.4, 1e-6).unwrap().into_tracker()),
+            let build: [Build; 4] = [
+                || recipe("fklms", Gaussian::new(1.4).unwrap(), Some(60), 3).on_stream(),
+                || recipe("fklms", Hammerstein::new(0.7).unwrap(), Some(60), 3).on_stream(),
+                || recipe("norma", Hammerstein::new(0.7).unwrap(), Some(33), 11).on_stream(),
+                || Nlms::new(5, 0.4, 1e-6).unwrap().on_stream(),
             ];
             for build in build {
-                let mut first = build();
-                run(&mut *first, &tx[..cut], &rx[..cut]);
+                let mut first = Guard::new(build());
+                run(&mut first, &tx[..cut], &rx[..cut]);
                 let saved = first.save().unwrap();
-                let mut second = build();
-                run(&mut *second, &rx[..50], &tx[..50]);
+                let mut second = Guard::new(build());
+                run(&mut second, &rx[..50], &tx[..50]);
                 second.restore(&saved).unwrap();
-                assert!(run(&mut *first, &tx[cut..], &rx[cut..]) == run(&mut *second, &tx[cut..], &rx[cut..]), "{level}, cut at {cut}");
+                assert!(run(&mut first, &tx[cut..], &rx[cut..]) == run(&mut second, &tx[cut..], &rx[cut..]), "{level}, cut at {cut}");
                 assert_eq!(second.size(), first.size());
             }
         }
-        let tracker = recipe("fklms", Gaussian::<f32>::new(1.4).unwrap(), Some(60), 3).into_tracker().unwrap();
-        let mut other = recipe("fklms", Gaussian::<f32>::new(1.4).unwrap(), Some(61), 3).into_tracker().unwrap();
+        let tracker = recipe("fklms", Gaussian::<f32>::new(1.4).unwrap(), Some(60), 3).on_stream();
+        let mut other = recipe("fklms", Gaussian::<f32>::new(1.4).unwrap(), Some(61), 3).on_stream();
         assert!(other.restore(&tracker.save().unwrap()).is_err(), "another budget");
     });
 }
@@ -342,15 +406,16 @@ fn nlms_in_planes_is_nlms() {
             let (mut tx, mut rx) = signals::<T>(taps as u64, 1500);
             tx[200].re = T::infinity();
             rx[300].im = T::nan();
-            let mut fast = Nlms::<T>::new(taps, 0.5, 1e-3).unwrap().into_tracker();
-            let mut plain = Windowed::new(Nlms::<T>::new(taps, 0.5, 1e-3).unwrap(), taps).unwrap();
+            let mut fast = Guard::new(Nlms::<T>::new(taps, 0.5, 1e-3).unwrap().on_stream());
+            let mut plain = Guard::new(OnVectors(Nlms::<T>::new(taps, 0.5, 1e-3).unwrap()).on_stream());
+            assert_eq!((fast.tracker().form(), plain.tracker().form()), ("planes", "windowed"));
             for (i, (tx, rx)) in tx.chunks(400).zip(rx.chunks(400)).enumerate() {
                 let error = worst(&run(&mut fast, tx, rx), &run(&mut plain, tx, rx));
                 assert!(error <= bound::<T>(), "{level}, {taps} taps, chunk {i}: {error:e}");
-                for tracker in [&mut fast as &mut dyn Tracker<T>, &mut plain] {
-                    tracker.gap();
-                    tracker.freeze(i == 1);
-                }
+                fast.gap(1);
+                plain.gap(1);
+                fast.freeze(i == 1);
+                plain.freeze(i == 1);
             }
         }
     }
@@ -361,17 +426,63 @@ fn nlms_in_planes_is_nlms() {
 }
 
 #[test]
+fn every_way_to_a_stream_leads_to_the_fast_form() {
+    let budget = Evict { budget: Some(20), floor: None };
+    let gaussian = || Gaussian::<f32>::new(1.0).unwrap();
+    let direct = || fklms(gaussian(), Gain::Eta(0.5), 0.99, budget, 4).unwrap();
+    let boxed: Box<dyn Kernel<f32>> = Box::new(gaussian());
+    let by_name = |name: &str| {
+        let recipe = registry::recipe(name).unwrap();
+        let given: Values = recipe.has("budget").then(|| ("budget".into(), Value::Number(20.0))).into_iter().collect();
+        registry::tracker::<f32>(&recipe.settle(&given, 1.0).unwrap(), 4).unwrap()
+    };
+    let mut learned = direct();
+    learned.adapt(&[Complex::new(1.0, 0.0); 4], Complex::new(1.0, 0.0));
+    for (what, tracker, form) in [
+        ("fKLMS", direct().on_stream(), "sliding"),
+        ("with a boxed kernel", fklms(boxed, Gain::Eta(0.5), 0.99, budget, 4).unwrap().on_stream(), "sliding"),
+        ("in a box", (Box::new(direct()) as Box<dyn Filter<f32>>).on_stream(), "sliding"),
+        ("that has learned", learned.on_stream(), "sliding"),
+        ("KLMS by name", by_name("klms"), "sliding"),
+        ("fKLMS by name", by_name("fklms"), "sliding"),
+        ("NORMA by name", by_name("norma"), "sliding"),
+        ("NLMS", Nlms::new(4, 0.5, 1e-6).unwrap().on_stream(), "planes"),
+        ("NLMS by name", by_name("nlms"), "planes"),
+        ("QKLMS by name", by_name("qklms"), "windowed"),
+    ] {
+        assert_eq!((tracker.form(), tracker.taps()), (form, 4), "{what}");
+    }
+}
+
+#[test]
+fn a_filter_that_has_learned_vectors_goes_on_with_them_on_a_stream() {
+    let (tx, rx) = signals::<f64>(11, 400);
+    let teach = |filter: &mut dyn Filter<f64>| {
+        tx.chunks_exact(3).zip(&rx).take(30).for_each(|(x, &y)| {
+            filter.adapt(x, y);
+        })
+    };
+    let mut fast = recipe("fklms", Gaussian::new(1.2).unwrap(), Some(50), 3);
+    let mut plain = recipe("fklms", Plain(Gaussian::new(1.2).unwrap()), Some(50), 3);
+    teach(&mut fast);
+    teach(&mut plain);
+    let (mut fast, mut plain) = (Guard::new(fast.on_stream()), Guard::new(plain.on_stream()));
+    let error = worst(&run(&mut fast, &tx, &rx), &run(&mut plain, &tx, &rx));
+    assert!(error <= bound::<f64>(), "{error:e}");
+}
+
+#[test]
 fn the_registry_gives_streams_the_same_filter() {
     let (tx, rx) = signals::<f64>(1, 600);
-    for recipe in registry::RECIPES.iter().filter(|r| r.task == registry::Task::Regression) {
+    for recipe in registry::RECIPES.iter().filter(|r| r.task() == registry::Task::Regression) {
         let mut given = Values::new();
-        if recipe.parameters.iter().any(|(name, _)| *name == "budget") {
+        if recipe.has("budget") {
             given.insert("budget".into(), Value::Number(40.0));
         }
         let settings = recipe.settle(&given, 2.0).unwrap();
-        let mut fast = registry::tracker::<f64>(&settings, 4).unwrap();
-        let mut plain = Windowed::new(registry::filter::<f64>(&settings, 4).unwrap(), 4).unwrap();
-        let error = worst(&run(&mut *fast, &tx, &rx), &run(&mut plain, &tx, &rx));
+        let mut fast = Guard::new(registry::tracker::<f64>(&settings, 4).unwrap());
+        let mut plain = Guard::new(OnVectors(registry::filter::<f64>(&settings, 4).unwrap()).on_stream());
+        let error = worst(&run(&mut fast, &tx, &rx), &run(&mut plain, &tx, &rx));
         assert!(error <= bound::<f64>(), "{}: {error:e}", recipe.name);
     }
 }

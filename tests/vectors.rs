@@ -5,7 +5,7 @@ mod common;
 use common::Table;
 use kaflow::Complex;
 use kaflow::filter::*;
-use kaflow::kernel::Gaussian;
+use kaflow::kernel::{Gaussian, Hammerstein};
 use kaflow::observation::{Bernoulli, Gain, Poisson, bernoulli_step, poisson_step};
 
 type Build = fn(&serde_json::Value, usize) -> Box<dyn Filter<f64>>;
@@ -20,6 +20,10 @@ fn budget(p: &serde_json::Value) -> Evict {
 
 fn sigma(p: &serde_json::Value) -> Gaussian<f64> {
     Gaussian::new(p["sigma"].as_f64().or(p["kernelpar"].as_f64()).unwrap()).unwrap()
+}
+
+fn envelopes(p: &serde_json::Value) -> (Hammerstein<f64>, Gain) {
+    (Hammerstein::new(number(p, "sigma")).unwrap(), Gain::DiffusionRatio(number(p, "diffusion-ratio")))
 }
 
 /// Vector, tolerance relative to the largest target, and the filter that must reproduce it.
@@ -42,6 +46,18 @@ const CASES: &[(&str, f64, Build)] = &[
     ("ref_nlms_real4", 1e-10, |p, n| Box::new(Nlms::new(n, number(p, "mu"), number(p, "eps")).unwrap())),
     ("kafbox_rls_cplx4", 1e-10, |p, n| Box::new(Rls::new(n, number(p, "lambda"), number(p, "c")).unwrap())),
     ("ref_kalman_cplx4", 1e-10, |p, n| Box::new(Kalman::new(n, number(p, "lambda"), number(p, "qvar"), number(p, "r")).unwrap())),
+    ("hammerstein_klms_cplx4", 1e-10, |p, n| {
+        let (kernel, gain) = envelopes(p);
+        Box::new(klms(kernel, gain, budget(p), n).unwrap())
+    }),
+    ("hammerstein_fklms_cplx4", 1e-10, |p, n| {
+        let (kernel, gain) = envelopes(p);
+        Box::new(fklms(kernel, gain, number(p, "lambda"), budget(p), n).unwrap())
+    }),
+    ("hammerstein_norma_cplx4", 1e-10, |p, n| {
+        let (kernel, gain) = envelopes(p);
+        Box::new(norma(kernel, gain, number(p, "ridge"), budget(p), n).unwrap())
+    }),
     ("kafbox_krlst_real4", 1e-6, |p, n| {
         Box::new(KrlsT::new(sigma(p), number(p, "lambda"), number(p, "sn2"), number(p, "M") as usize, n).unwrap())
     }),

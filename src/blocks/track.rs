@@ -12,14 +12,17 @@ use std::{
 use futuresdr::runtime::dev::prelude::*;
 
 use super::{Fault, Latency, Probe, Report, Series, Summary, TapHistory, fault::guarded, message, tags};
-use crate::{files, filter::Tracker};
+use crate::{
+    files,
+    filter::{Adaptive, Guard, Tracker},
+};
 
 /// Predicts each sample of `rx` from the samples of `tx` up to it, and learns.
 ///
 /// Swap the inputs and it equalises: `rx.track.tx` with the known signal on `rx` makes `prediction` the equalised stream.
 ///
-/// Any [`Tracker`] fits, boxed or by its type, one of this library or your own. Predictions are those of the bare tracker, bit for bit,
-/// however the runtime cuts the streams.
+/// Any [`Tracker`] fits, boxed or by its type, one of this library or your own. Predictions are those of the tracker behind a [`Guard`], bit for
+/// bit, however the runtime cuts the streams.
 ///
 /// # Stream Inputs
 ///
@@ -28,7 +31,7 @@ use crate::{files, filter::Tracker};
 /// # Stream Outputs
 ///
 /// `prediction`: one step ahead. `error`: `rx − prediction`. Tags of both inputs go to both; a tag [`gap`](super::gap) makes the tracker
-/// learn nothing until its window lies behind the hole.
+/// learn nothing until its window lies behind it.
 ///
 /// # Message Inputs
 ///
@@ -43,7 +46,7 @@ use crate::{files, filter::Tracker};
 /// # Usage
 /// ```
 /// use futuresdr::{blocks::{NullSink, VectorSink, VectorSource}, prelude::*};
-/// use kaflow::{blocks::Track, filter::{Nlms, Windowed}};
+/// use kaflow::{blocks::Track, filter::{Filter, Nlms}};
 ///
 /// # fn main() -> Result<()> {
 /// let tx: Vec<_> = (0..1000).map(|i| Complex32::from_polar(1.0, (i * i) as f32)).collect();
@@ -51,7 +54,7 @@ use crate::{files, filter::Tracker};
 ///
 /// let mut fg = Flowgraph::new();
 /// let (tx, rx) = (VectorSource::<Complex32>::new(tx), VectorSource::<Complex32>::new(rx));
-/// let track = Track::new(Windowed::new(Nlms::new(4, 0.5, 1e-6)?, 4)?);
+/// let track = Track::new(Nlms::new(4, 0.5, 1e-6)?.on_stream());
 /// let (error, prediction) = (VectorSink::<Complex32>::new(1000), NullSink::<Complex32>::new());
 /// connect!(fg, tx > tx.track; rx > rx.track; track.prediction > prediction; track.error > error);
 /// let fg = Runtime::new().run(fg)?;
@@ -76,7 +79,7 @@ where
     #[output]
     error: O,
     core: Core<T>,
-    gaps: Vec<usize>,
+    gaps: Vec<(usize, u64)>,
     due: Vec<Pmt>,
     /// Samples of one work call.
     most: usize,
@@ -122,7 +125,7 @@ where
 {
     /// A block around `tracker` with buffers of another kind than the default.
     pub fn with_buffers(tracker: T) -> Self {
-        let core = Core { tracker, series: Series::new(4096, 0), taps: None, frozen: false, bypass: false, keep: None };
+        let core = Core { tracker: Guard::new(tracker), series: Series::new(4096, 0), taps: None, bypass: false, keep: None };
         let (mut tx, mut rx, mut prediction, mut error) = (I::default(), I::default(), O::default(), O::default());
         for input in [&mut tx, &mut rx] {
             input.set_min_buffer_size_in_items(super::BUFFER);
@@ -187,14 +190,13 @@ where
         self.core.tracker.restore(&tracker)?;
         self.core.series = series;
         self.core.taps = taps.or_else(|| self.core.taps.take());
-        self.core.tracker.freeze(self.core.frozen);
         self.probe.write(self.core.report());
         Ok(())
     }
 
     /// The tracker inside.
     pub fn tracker(&self) -> &T {
-        &self.core.tracker
+        self.core.tracker.tracker()
     }
 
     /// The errors over time.
@@ -235,8 +237,7 @@ where
 
     async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
         message::answer("adapt", &p, |p| {
-            self.core.frozen = !message::switch(p)?;
-            self.core.tracker.freeze(self.core.frozen);
+            self.core.tracker.freeze(!message::switch(p)?);
             Ok(())
         })
     }
@@ -245,7 +246,7 @@ where
         message::answer("bypass", &p, |p| {
             let bypass = message::switch(p)?;
             if self.core.bypass && !bypass {
-                self.core.tracker.gap();
+                self.core.tracker.gap(0);
             }
             self.core.bypass = bypass;
             Ok(())
@@ -276,19 +277,16 @@ where
     async fn load(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
         message::answer("load", &p, |p| {
             let path = files::within(self.confined.as_deref(), message::text(p)?)?;
-            self.core.tracker.restore(&files::read(&path, files::SAVED)?)?;
-            self.core.tracker.freeze(self.core.frozen);
-            Ok(())
+            self.core.tracker.restore(&files::read(&path, files::SAVED)?)
         })
     }
 }
 
 /// The block without its ports.
 struct Core<T> {
-    tracker: T,
+    tracker: Guard<f32, T>,
     series: Series,
     taps: Option<TapHistory>,
-    frozen: bool,
     bypass: bool,
     keep: Option<(u64, Keep)>,
 }
@@ -318,16 +316,16 @@ impl<T: Tracker<f32>> Core<T> {
         rx: &[Complex32],
         prediction: &mut [Complex32],
         error: &mut [Complex32],
-        gaps: &[usize],
+        gaps: &[(usize, u64)],
         due: &mut Vec<Pmt>,
     ) -> crate::Result<()> {
         let (mut at, mut gaps) = (0, gaps.iter().copied().peekable());
         while at < rx.len() {
-            if gaps.next_if_eq(&at).is_some() {
-                self.tracker.gap();
+            if let Some((_, missing)) = gaps.next_if(|&(gap, _)| gap == at) {
+                self.tracker.gap(missing);
             }
             let to_snapshot = self.keep.as_ref().map_or(u64::MAX, |(every, _)| every - self.series.samples() % every);
-            let end = gaps.peek().copied().unwrap_or(rx.len());
+            let end = gaps.peek().map_or(rx.len(), |&(gap, _)| gap);
             let end = end.min(at.saturating_add(self.series.to_boundary().min(to_snapshot) as usize)).min(rx.len()).min(at + HOT);
             let span = at..end;
             let p = &mut prediction[span.clone()];

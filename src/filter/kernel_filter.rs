@@ -3,7 +3,8 @@
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, Portrait, Weight, finite, require, state};
+use super::sliding::by_lag;
+use super::{Adaptive, Filter, Portrait, ToWindowed, Tracker, Weight, finite, require, state};
 use crate::kernel::{Centres, Kernel, Row, weigh_complex, weigh_real};
 use crate::observation::{Gaussian, Observation};
 use crate::simd::Nearest;
@@ -64,6 +65,8 @@ pub struct KernelFilter<T: Real, K, O> {
     row: Row<T>,
     latent: Vec<T>,
     alpha: Vec<T>,
+    /// How many steps had to be smaller than asked for.
+    bounded: u64,
 }
 
 /// All that was learned.
@@ -112,8 +115,10 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> KernelFilter<T, K, O> {
             row: Row::default(),
             latent: vec![T::zero(); width],
             alpha: vec![T::zero(); width],
+            bounded: 0,
         };
         filter.check_ridge(filter.dynamics, &filter.observation)?;
+        filter.check_step(&filter.observation)?;
         // A budget is room that will be used: take it now and never again.
         if let Some(budget) = evict.budget {
             filter.reserve(budget.min(1 << 20));
@@ -125,6 +130,15 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> KernelFilter<T, K, O> {
         if let Dynamics::Ridge(ridge) = dynamics {
             let gain = observation.gain(T::one()).wide();
             require(ridge * gain < 1.0, "ridge", &format!("below 1/eta = {}", 1.0 / gain), ridge)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a step that is known to diverge, whatever the data.
+    fn check_step(&self, observation: &O) -> Result<()> {
+        if let Some(norm) = self.kernel.constant_norm().filter(|&norm| observation.bounds(norm)) {
+            let most = format!("at most 1/k(x,x) = {} with the kernel {}", T::one() / norm, self.kernel.describe());
+            return Err(Error::parameter("eta", most, observation.gain(T::zero())));
         }
         Ok(())
     }
@@ -156,10 +170,8 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> KernelFilter<T, K, O> {
         self.observation.step(&self.latent, y, norm, &mut self.alpha);
         // A step that overflows is not taken.
         if norm.is_finite() && self.alpha.iter().all(|a| a.is_finite()) {
-            self.decay(match self.dynamics {
-                Dynamics::Forgetting(lambda) => T::of(lambda),
-                Dynamics::Ridge(ridge) => (T::one() - self.observation.gain(norm) * T::of(ridge)).max(T::zero()),
-            });
+            self.note_step(norm);
+            self.decay(self.factors(norm).1);
             self.learn(x);
         }
         self.observation.mean(&mut self.latent)
@@ -309,11 +321,6 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> KernelFilter<T, K, O> {
         })
     }
 
-    /// Complex numbers in an input vector.
-    pub(super) fn taps(&self) -> usize {
-        self.taps
-    }
-
     /// The kernel.
     pub(super) fn kernel(&self) -> &K {
         &self.kernel
@@ -329,17 +336,28 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> KernelFilter<T, K, O> {
         if self.admit == Admit::Always && self.evict.floor.is_none() { self.evict.budget } else { None }
     }
 
-    /// The factor between error and step under a normalised kernel.
-    pub(super) fn unit_gain(&self) -> T {
-        self.observation.gain(T::one())
+    /// Where `k(x,x) = norm`: the factor between error and step, and what the coefficients are multiplied by.
+    pub(super) fn factors(&self, norm: T) -> (T, T) {
+        let gain = self.observation.gain(norm);
+        match self.dynamics {
+            Dynamics::Forgetting(lambda) => (gain, T::of(lambda)),
+            Dynamics::Ridge(ridge) => (gain, (T::one() - gain * T::of(ridge)).max(T::zero())),
+        }
     }
 
-    /// What the coefficients are multiplied by at each observation under a normalised kernel, and whether before the prediction.
-    pub(super) fn decay_factor(&self) -> (T, bool) {
-        match self.dynamics {
-            Dynamics::Forgetting(lambda) => (T::of(lambda), true),
-            Dynamics::Ridge(ridge) => ((T::one() - self.unit_gain() * T::of(ridge)).max(T::zero()), false),
-        }
+    /// Whether the decay comes before the prediction.
+    pub(super) fn decays_first(&self) -> bool {
+        matches!(self.dynamics, Dynamics::Forgetting(_))
+    }
+
+    /// The least that the coefficients can be multiplied by.
+    pub(super) fn least_decay(&self) -> T {
+        self.factors(T::zero()).1
+    }
+
+    /// Remembers that a step was taken where `k(x,x) = norm`.
+    pub(super) fn note_step(&mut self, norm: T) {
+        self.bounded += u64::from(self.observation.bounds(norm));
     }
 
     fn kind(&self) -> String {
@@ -397,6 +415,7 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> Adaptive for KernelFilter<T, K, O
                 let mut changed = self.observation.clone();
                 changed.set(name, value)?;
                 self.check_ridge(self.dynamics, &changed)?;
+                self.check_step(&changed)?;
                 self.observation = changed;
             }
         }
@@ -441,6 +460,10 @@ impl<T: Real, K: Kernel<T>> KernelFilter<T, K, Gaussian<T>> {
 }
 
 impl<T: Real, K: Kernel<T>> Filter<T> for KernelFilter<T, K, Gaussian<T>> {
+    fn taps(&self) -> usize {
+        self.taps
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         self.predict(x)
     }
@@ -449,12 +472,16 @@ impl<T: Real, K: Kernel<T>> Filter<T> for KernelFilter<T, K, Gaussian<T>> {
         self.adapt(x, y)
     }
 
+    fn into_tracker(self: Box<Self>) -> Box<dyn Tracker<T>> {
+        by_lag(*self).unwrap_or_else(|filter| Box::new(filter).windowed())
+    }
+
     fn portrait(&self) -> Portrait {
         let memory = &self.memory;
         let weight = |(i, born): (usize, &u64)| {
             let (re, im) = (memory.coefficients[0][i].wide(), memory.coefficients[1][i].wide());
             Weight { age: memory.admitted.saturating_sub(born + 1), size: re.hypot(im) * memory.scale.wide() }
         };
-        Portrait { weights: memory.born.iter().enumerate().map(weight).collect(), ..Portrait::default() }
+        Portrait { weights: memory.born.iter().enumerate().map(weight).collect(), bounded_steps: self.bounded, ..Portrait::default() }
     }
 }

@@ -4,9 +4,31 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, Portrait, finite, require, state};
+use super::registry::{Dash, Hue, Likelihood, Make, Preset, Recipe, Settings, shared::*};
+use super::{Adaptive, Evict, Filter, Portrait, finite, klms, require, state};
+use crate::kernel::Linear;
 use crate::observation::Gain;
 use crate::{Error, Real, Result};
+
+pub(super) const RECIPE: Recipe = Recipe {
+    name: "lms",
+    aliases: &[],
+    about: "least mean squares: KLMS with the linear kernel",
+    reference: "Widrow, Hoff 1960",
+    // Weights do not grow, so nothing needs a budget; the ratio normalises itself, a fixed eta would diverge on large inputs.
+    parameters: &[ETA.preset(Preset::Off), RATIO.preset(Preset::Is(1.0)), BUDGET.preset(Preset::Off), FLOOR],
+    likelihood: Some(Likelihood::Features),
+    look: (Hue::Grey, Dash::Dotted),
+    make: Make::Filter(build, build),
+};
+
+fn build<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
+    Ok(match s.evict()? {
+        Evict { budget: None, floor: None } => Box::new(Lms::new(taps, s.gain()?)?),
+        // Pruning needs the dictionary that LMS does without.
+        evict => Box::new(klms(Linear, s.gain()?, evict, taps)?),
+    })
+}
 
 /// LMS: `p = w·x`, then `w += gain · conj(x) · (y − p)`. Widrow and Hoff, *Adaptive switching circuits*, 1960.
 ///
@@ -16,13 +38,15 @@ use crate::{Error, Real, Result};
 pub struct Lms<T: Real> {
     gain: Gain,
     weights: Vec<Complex<T>>,
+    /// How many steps had to be smaller than asked for.
+    bounded: u64,
 }
 
 impl<T: Real> Lms<T> {
-    /// `taps` weights. A fixed `eta` must be small against `2 / xᴴx` for the filter to converge; the diffusion ratio normalises itself.
+    /// `taps` weights. A fixed `eta` is bounded by `1 / xᴴx`; the diffusion ratio normalises itself.
     pub fn new(taps: usize, gain: Gain) -> Result<Self> {
         require(taps > 0, "taps", "at least 1", taps as f64)?;
-        Ok(Self { gain: gain.check()?, weights: vec![Complex::zero(); taps] })
+        Ok(Self { gain: gain.check()?, weights: vec![Complex::zero(); taps], bounded: 0 })
     }
 }
 
@@ -60,6 +84,10 @@ impl<T: Real> Adaptive for Lms<T> {
 }
 
 impl<T: Real> Filter<T> for Lms<T> {
+    fn taps(&self) -> usize {
+        self.weights.len()
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         predict(&self.weights, x)
     }
@@ -70,12 +98,13 @@ impl<T: Real> Filter<T> for Lms<T> {
         let step = (y - p) * T::of(self.gain.at(power.wide()));
         if finite(step) && finite(step * power) {
             learn(&mut self.weights, x, step);
+            self.bounded += u64::from(self.gain.is_bounded(power.wide()));
         }
         p
     }
 
     fn portrait(&self) -> Portrait {
-        Portrait::of_taps(&self.weights)
+        Portrait { bounded_steps: self.bounded, ..Portrait::of_taps(&self.weights) }
     }
 }
 

@@ -31,10 +31,9 @@ const SURPRISE: f64 = 25.0;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MixtureConfig {
-    /// Taps of the members for moving channels, those ahead included.
+    /// Taps of the members for moving channels. Those that reach beyond the predicted sample are among them: pair the streams with
+    /// [`pair`](super::two_speed::pair).
     pub taps: usize,
-    /// How many taps reach ahead; whoever feeds the mixture pairs the streams with [`pair`](super::two_speed::pair).
-    pub advance: usize,
     /// Gaussians over the envelope.
     pub centres: usize,
     /// Taps of the member for still channels: an amplifier's output filter rings longer than a channel has echoes.
@@ -53,7 +52,6 @@ impl Default for MixtureConfig {
     fn default() -> Self {
         Self {
             taps: 4,
-            advance: 0,
             centres: 8,
             still_taps: 32,
             memory: 3,
@@ -67,13 +65,8 @@ impl Default for MixtureConfig {
 impl MixtureConfig {
     /// The members that [`Mixture::standard`] builds, with their names.
     pub fn members(&self) -> Vec<(String, TwoSpeedConfig)> {
-        let base = TwoSpeedConfig {
-            taps: self.taps,
-            advance: self.advance,
-            centres: self.centres,
-            widely_linear: self.widely_linear,
-            ..TwoSpeedConfig::default()
-        };
+        let base =
+            TwoSpeedConfig { taps: self.taps, centres: self.centres, widely_linear: self.widely_linear, ..TwoSpeedConfig::default() };
         let mut members: Vec<_> =
             self.spans.iter().map(|&span| (format!("two-speed {span}"), TwoSpeedConfig { span, ..base.clone() })).collect();
         for span in [30.0, 150.0] {
@@ -82,7 +75,7 @@ impl MixtureConfig {
         // An amplifier that saturates each of its echoes in another way, in front of a flat, a still or a moving channel.
         let memory = self.memory.min(self.taps.saturating_sub(1));
         if memory > 0 && self.centres > 0 {
-            let amplifier = TwoSpeedConfig { memory, advance: 0, ..base.clone() };
+            let amplifier = TwoSpeedConfig { memory, ..base.clone() };
             members.push(("two-speed memory, flat".into(), TwoSpeedConfig { taps: 1, span: 60.0, ..amplifier.clone() }));
             members.push((
                 "two-speed memory, still".into(),
@@ -113,7 +106,6 @@ pub struct Mixture<T: Real> {
     members: Vec<Member<T>>,
     forgetting: f64,
     weights: Vec<f64>,
-    frozen: bool,
     real: bool,
 }
 
@@ -143,7 +135,7 @@ impl<T: Real> Mixture<T> {
             .collect();
         require(!members.is_empty(), "members", "at least 1", 0.0)?;
         let weights = vec![0.0; members.len()];
-        let mut mixture = Self { members, forgetting: 1.0, weights, frozen: false, real: true };
+        let mut mixture = Self { members, forgetting: 1.0, weights, real: true };
         mixture.set("forgetting", forgetting)?;
         mixture.normalise();
         Ok(mixture)
@@ -176,7 +168,7 @@ impl<T: Real> Mixture<T> {
     }
 
     /// Combines the members' predictions of sample `i` of the block, then weighs them by `y`.
-    fn combine(&mut self, i: usize, y: Complex<T>) -> (Complex<T>, T) {
+    fn combine(&mut self, i: usize, y: Complex<T>, learn: bool) -> (Complex<T>, T) {
         let (mut re, mut im, mut variance) = (0.0, 0.0, 0.0);
         for (m, w) in self.members.iter().zip(&self.weights) {
             let p = m.prediction[i];
@@ -191,7 +183,7 @@ impl<T: Real> Mixture<T> {
                 variance += w * (v + (p.re.wide() - re).powi(2) + (p.im.wide() - im).powi(2));
             }
         }
-        if finite(y) && !self.frozen {
+        if learn {
             self.weigh(i, y);
         }
         (Complex::new(T::of(re), T::of(im)), T::of(variance))
@@ -297,15 +289,19 @@ impl<T: Real> Adaptive for Mixture<T> {
 }
 
 impl<T: Real> Tracker<T> for Mixture<T> {
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+    fn taps(&self) -> usize {
+        self.members.iter().map(|m| m.tracker.taps()).max().unwrap_or(1)
+    }
+
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
         let mut at = 0;
         for (tx, rx) in tx.chunks(BLOCK).zip(rx.chunks(BLOCK)) {
             let n = rx.len();
             for m in &mut self.members {
-                m.tracker.track(tx, rx, &mut m.prediction[..n], Some(&mut m.variance[..n]));
+                m.tracker.track(tx, rx, learn, &mut m.prediction[..n], Some(&mut m.variance[..n]));
             }
             for (i, y) in rx.iter().enumerate() {
-                let (p, v) = self.combine(i, *y);
+                let (p, v) = self.combine(i, *y, learn);
                 prediction[at + i] = p;
                 if let Some(variance) = variance.as_deref_mut() {
                     variance[at + i] = v;
@@ -315,13 +311,8 @@ impl<T: Real> Tracker<T> for Mixture<T> {
         }
     }
 
-    fn gap(&mut self) {
-        self.members.iter_mut().for_each(|m| m.tracker.gap());
-    }
-
-    fn freeze(&mut self, frozen: bool) {
-        self.frozen = frozen;
-        self.members.iter_mut().for_each(|m| m.tracker.freeze(frozen));
+    fn gap(&mut self, missing: u64) {
+        self.members.iter_mut().for_each(|m| m.tracker.gap(missing));
     }
 
     /// That of the member with the greatest weight.

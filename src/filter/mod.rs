@@ -3,17 +3,44 @@
 //! Everything here predicts **one step ahead**: a prediction uses what was learned before its sample, never the sample itself.
 //!
 //! - [`Filter`] works on vectors: any input vector and its target.
-//! - [`Tracker`] works on a pair of streams: it keeps the window of the last taps itself. [`Windowed`] turns any [`Filter`] into one.
+//! - [`Tracker`] works on a pair of streams: it keeps the window of the last taps itself. [`Filter::on_stream`] makes one of any [`Filter`].
+//! - [`Guard`] stands in front of a tracker: it is what takes samples as a radio delivers them.
+//!
+//! # On streams
+//!
+//! ```
+//! use kaflow::{Complex, filter::{Evict, Filter, Guard, fklms}, kernel::Gaussian, observation::Gain};
+//! # fn main() -> kaflow::Result<()> {
+//! let budget = Evict { budget: Some(100), floor: None };
+//! let tracker = fklms(Gaussian::new(1.0)?, Gain::Eta(0.5), 0.99, budget, 4)?.on_stream();
+//! assert_eq!((tracker.taps(), tracker.form()), (4, "sliding"));
+//! let tx: Vec<_> = (0..500).map(|n| Complex::cis((n * n) as f32)).collect();
+//! let mut prediction = tx.clone();
+//! Guard::new(tracker).track(&tx, &tx, &mut prediction, None); // here rx is tx
+//! # Ok(()) }
+//! ```
+//!
+//! [`Filter::on_stream`] picks the fastest form that a filter has; nothing is approximated. [`Tracker::form`] says which it is:
+//!
+//! - `sliding`: KLMS with a budget, fKLMS and NORMA with the Gaussian or the Hammerstein kernel. With "drop the oldest" the centres are the last `M` windows of
+//!   the stream, and kernel values follow from those of the sample before: the cost does not depend on the taps. Distances of the Gaussian kernel are
+//!   computed anew from the samples at least every `N = (M/2 + 8) · ⌈L/16⌉` samples, and each sample in between rounds. In units of the kernel's exponent, with
+//!   `e` the largest exponent that the window at this lag had since, the error is at most `(N + L) · ε · (e + 160)` and usually a hundredth of that; a sample
+//!   far outside the kernel's reach counts as `e = 40 L` (`f32`) or `80 L` (`f64`), whatever its size. For the Hammerstein kernel nothing is carried further
+//!   than the window reaches: its sums are made of sums over parts of the window, never by subtracting what leaves, so there is no drift, and a kernel value
+//!   is as exact as the direct sum, `(L + 8) · ε · Σ_l |c_l x_l|`.
+//! - `planes`: NLMS, with real and imaginary parts in planes.
+//! - `windowed`: the filter behind a window, for all others.
 //!
 //! # Samples that are not numbers
 //!
-//! A radio delivers NaN or infinity sooner or later. The policy is the same for every filter: such a sample is *skipped*. A target
-//! that is not finite is predicted and not learned from. An input that is not finite counts as zero, and nothing is learned
-//! while it is inside the window. Predictions are therefore always finite as long as the filter's numbers are in range, and an update that
-//! would overflow is not made.
+//! A radio delivers NaN or infinity sooner or later, and loses samples. [`Guard`] is the one place that decides what happens then: it stands in front of a
+//! tracker and hands it finite samples and the word whether to learn from them. A [`Filter`] that is given such a vector itself predicts zero or from
+//! what it knows, and does not learn. An update that would overflow is not made, so predictions are finite as long as the filter's numbers are in range.
 
 mod covariance;
 pub mod em;
+mod guard;
 mod kernel_filter;
 mod krlst;
 mod linear;
@@ -30,6 +57,9 @@ mod sliding;
 pub mod two_speed;
 mod windowed;
 
+#[cfg(feature = "blocks")]
+pub(crate) use guard::CleanWindow;
+pub use guard::Guard;
 pub use kernel_filter::{Admit, Dynamics, Evict, KernelFilter};
 pub use krlst::KrlsT;
 pub use linear::{Kalman, Rls};
@@ -37,19 +67,18 @@ pub use lms::Lms;
 pub use memory_polynomial::MemoryPolynomial;
 pub use mixture::{Mixture, MixtureConfig};
 pub use nlms::Nlms;
-pub use nlms_stream::NlmsStream;
 pub use portrait::{Portrait, Weight};
 pub use recipes::{GaussianKernelFilter, bernoulli_klms, fklms, klms, multinomial_klms, norma, poisson_klms, qklms, steady_state_error};
 pub use residual::Residual;
-pub use sliding::Sliding;
-pub use windowed::{Window, Windowed};
+pub use windowed::Window;
 
 use num_complex::Complex;
 
+use self::windowed::ToWindowed;
 use crate::{Error, Real, Result, error::require, real::finite, state};
 
 /// What every filter can be asked, whatever it works on.
-pub trait Adaptive: Send {
+pub trait Adaptive: Send + 'static {
     /// How many centres (or, for a filter without a dictionary, weights) it holds now.
     fn size(&self) -> usize;
 
@@ -80,8 +109,11 @@ pub trait Adaptive: Send {
 
 /// A filter on vectors: learns `y = f(x)` from one pair after the other.
 ///
-/// The vector's length is fixed by the first call or the constructor; a vector of another length is a bug of the caller and panics.
-pub trait Filter<T: Real>: Adaptive {
+/// A vector of another length than [`taps`](Self::taps) is a bug of the caller and panics.
+pub trait Filter<T: Real>: Adaptive + ToWindowed<T> {
+    /// The length of the vectors that it takes.
+    fn taps(&self) -> usize;
+
     /// What the filter expects for `x`; learns nothing.
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T>;
 
@@ -93,26 +125,47 @@ pub trait Filter<T: Real>: Adaptive {
         None
     }
 
+    /// The filter on a pair of streams, on windows of [`taps`](Self::taps) samples, in its fastest form.
+    fn on_stream(self) -> Box<dyn Tracker<T>>
+    where
+        Self: Sized,
+    {
+        Box::new(self).into_tracker()
+    }
+
+    /// What [`on_stream`](Self::on_stream) makes of it; for filters that have a faster form than a window in front of them.
+    fn into_tracker(self: Box<Self>) -> Box<dyn Tracker<T>> {
+        self.windowed()
+    }
+
     /// What was learned so far, to look at; empty where there is nothing to see. Allocates.
     fn portrait(&self) -> Portrait {
         Portrait::default()
     }
 }
 
-/// A filter on a pair of streams: predicts each `rx` sample from the `tx` samples up to it.
+/// A filter on a pair of streams: predicts each `rx` sample from the `tx` samples up to it. It is called through a [`Guard`].
 ///
 /// Results do not depend on how the streams are cut into calls.
 pub trait Tracker<T: Real>: Adaptive {
-    /// Predicts and learns `rx.len()` samples; all slices have that length.
+    /// How many samples of `tx` a prediction looks at: behind a gap nothing is learned until so many have come.
+    fn taps(&self) -> usize;
+
+    /// Predicts `rx.len()` samples and, where `learn`, learns them. All slices have one length, all samples are finite, and the window holds no gap
+    /// while `learn`: [`Guard`] sees to that.
     ///
     /// `variance`, where given, receives the variance of each prediction, NaN where the tracker does not know it.
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>);
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], variance: Option<&mut [T]>);
 
-    /// Samples are missing between the last call and the next: learn nothing until the window lies behind the hole.
-    fn gap(&mut self);
+    /// How it is computed, to see that it is the fast form: see the [module's documentation](self).
+    fn form(&self) -> &'static str {
+        "own"
+    }
 
-    /// Stops (`true`) or resumes (`false`) learning; predictions go on.
-    fn freeze(&mut self, frozen: bool);
+    /// So many samples are missing before the next (0: an unknown number); a hint for filters whose state ages with time.
+    fn gap(&mut self, missing: u64) {
+        let _ = missing;
+    }
 
     /// What was learned so far, to look at; empty where there is nothing to see. Allocates.
     fn portrait(&self) -> Portrait {
@@ -139,6 +192,9 @@ impl<A: Adaptive + ?Sized> Adaptive for Box<A> {
 }
 
 impl<T: Real, F: Filter<T> + ?Sized> Filter<T> for Box<F> {
+    fn taps(&self) -> usize {
+        (**self).taps()
+    }
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         (**self).predict(x)
     }
@@ -148,20 +204,26 @@ impl<T: Real, F: Filter<T> + ?Sized> Filter<T> for Box<F> {
     fn variance(&self) -> Option<T> {
         (**self).variance()
     }
+    fn into_tracker(self: Box<Self>) -> Box<dyn Tracker<T>> {
+        (*self).into_tracker()
+    }
     fn portrait(&self) -> Portrait {
         (**self).portrait()
     }
 }
 
 impl<T: Real, F: Tracker<T> + ?Sized> Tracker<T> for Box<F> {
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
-        (**self).track(tx, rx, prediction, variance);
+    fn taps(&self) -> usize {
+        (**self).taps()
     }
-    fn gap(&mut self) {
-        (**self).gap();
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
+        (**self).track(tx, rx, learn, prediction, variance);
     }
-    fn freeze(&mut self, frozen: bool) {
-        (**self).freeze(frozen);
+    fn form(&self) -> &'static str {
+        (**self).form()
+    }
+    fn gap(&mut self, missing: u64) {
+        (**self).gap(missing);
     }
     fn portrait(&self) -> Portrait {
         (**self).portrait()

@@ -1,26 +1,23 @@
 //! NLMS on streams, in planes.
 
 use num_complex::Complex;
-use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Nlms, Portrait, Tracker, finite, state};
+use super::{Adaptive, Nlms, Portrait, Tracker, state};
 use crate::simd::{GROUP, Level, NlmsRun};
 use crate::{Error, Real, Result};
 
 /// Samples that are taken in at once; the history has as much slack, so that it is moved once in so many samples.
 const RUN: usize = 256;
 
-/// [`Nlms`] on a pair of streams: the same filter as [`Windowed`](super::Windowed) makes of it, to rounding, at vector speed.
+/// [`Nlms`] on a pair of streams: the same filter as behind a window, to rounding, at vector speed.
 ///
 /// Weights and window lie in planes of real and imaginary parts; the update of one sample and the prediction of the next share a pass.
-pub struct NlmsStream<T: Real> {
+pub(super) struct NlmsStream<T: Real> {
     /// The parameters; its weights lie here in planes.
     nlms: Nlms<T>,
     level: Level,
     planes: Planes<T>,
-    unclean: usize,
-    frozen: bool,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -65,19 +62,15 @@ impl<T: Real> Planes<T> {
     }
 }
 
-impl<T: Real> Nlms<T> {
-    /// The filter on a pair of streams, in its fastest form.
-    pub fn into_tracker(self) -> NlmsStream<T> {
-        let taps = self.size();
-        let mut planes = Planes::new(taps);
-        for (i, w) in self.weights().iter().enumerate() {
+impl<T: Real> NlmsStream<T> {
+    pub(super) fn new(nlms: Nlms<T>) -> Self {
+        let mut planes = Planes::new(nlms.size());
+        for (i, w) in nlms.weights().iter().enumerate() {
             (planes.w_re[i], planes.w_im[i]) = (w.re, w.im);
         }
-        NlmsStream { nlms: self, level: Level::current(), planes, unclean: 0, frozen: false }
+        Self { nlms, level: Level::current(), planes }
     }
-}
 
-impl<T: Real> NlmsStream<T> {
     /// Samples that are all learned from (`y` given) or all not (`y` empty), already in the planes.
     fn run(&mut self, y: &[Complex<T>], p: &mut [Complex<T>]) {
         let (mu, regularization) = self.nlms.steps();
@@ -96,7 +89,6 @@ impl<T: Real> Adaptive for NlmsStream<T> {
     fn reset(&mut self) {
         self.nlms.reset();
         self.planes = Planes::new(self.nlms.size());
-        self.unclean = 0;
     }
 
     fn set(&mut self, name: &str, value: f64) -> Result<()> {
@@ -104,57 +96,38 @@ impl<T: Real> Adaptive for NlmsStream<T> {
     }
 
     fn save(&self) -> Result<Vec<u8>> {
-        state::encode(&state::kind::<T>("nlms stream"), &(self.nlms.save()?, &self.planes, self.unclean as u64))
+        state::encode(&state::kind::<T>("nlms stream"), &(self.nlms.save()?, &self.planes))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<()> {
-        let (nlms, planes, unclean): (Vec<u8>, Planes<T>, u64) = state::decode(&state::kind::<T>("nlms stream"), bytes)?;
+        let (nlms, planes): (Vec<u8>, Planes<T>) = state::decode(&state::kind::<T>("nlms stream"), bytes)?;
         if !self.planes.fits(&planes) {
             return Err(Error::State(format!("its planes do not fit the {} taps of this filter", self.nlms.size())));
         }
         self.nlms.restore(&nlms)?;
         self.planes = planes;
-        self.unclean = (unclean as usize).min(self.nlms.size());
         Ok(())
     }
 }
 
 impl<T: Real> Tracker<T> for NlmsStream<T> {
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
-        assert!(tx.len() == rx.len() && tx.len() == prediction.len(), "slices of one length");
+    fn taps(&self) -> usize {
+        self.nlms.size()
+    }
+
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
         if let Some(variance) = variance {
             variance.fill(T::nan());
         }
-        let mut done = 0;
-        while done < tx.len() {
-            let most = RUN.min(tx.len() - done);
-            self.planes.room(most);
-            // As many samples as share one answer to the question whether they are learned from.
-            let (mut count, mut run_learns) = (0, true);
-            for &u in &tx[done..done + most] {
-                let corrupt = !finite(u);
-                let unclean = if corrupt { self.nlms.size() } else { self.unclean };
-                let learn = !self.frozen && unclean == 0;
-                if count > 0 && learn != run_learns {
-                    break;
-                }
-                run_learns = learn;
-                self.unclean = unclean.saturating_sub(1);
-                self.planes.push(if corrupt { Complex::zero() } else { u });
-                count += 1;
-            }
-            let span = done..done + count;
-            self.run(if run_learns { &rx[span.clone()] } else { &[] }, &mut prediction[span]);
-            done += count;
+        for ((tx, rx), prediction) in tx.chunks(RUN).zip(rx.chunks(RUN)).zip(prediction.chunks_mut(RUN)) {
+            self.planes.room(tx.len());
+            tx.iter().for_each(|&u| self.planes.push(u));
+            self.run(if learn { rx } else { &[] }, prediction);
         }
     }
 
-    fn gap(&mut self) {
-        self.unclean = self.nlms.size() - 1;
-    }
-
-    fn freeze(&mut self, frozen: bool) {
-        self.frozen = frozen;
+    fn form(&self) -> &'static str {
+        "planes"
     }
 
     fn portrait(&self) -> Portrait {

@@ -13,6 +13,9 @@ pub struct Portrait {
     pub weights: Vec<Weight>,
     /// The nonlinearity in front of the taps: envelopes in increasing order, and the gain `G(|x|)` at each.
     pub gain: Vec<(f64, Complex64)>,
+    /// How many steps since it was built a filter made smaller than asked for, as they would have made the error larger: its `eta` is too large for the
+    /// power of its input.
+    pub bounded_steps: u64,
 }
 
 /// One weight of a kernel filter.

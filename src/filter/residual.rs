@@ -4,8 +4,41 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Portrait, Tracker, finite, state};
-use crate::{Real, Result};
+use super::registry::{self, Dash, Hue, Make, Parameter, Preset, Recipe, Settings, Values, shared::*};
+use super::{Adaptive, Guard, Portrait, Tracker, finite, state};
+use crate::{Error, Real, Result};
+
+pub(super) const RECIPE: Recipe = Recipe {
+    name: "residual",
+    aliases: &[],
+    about: "a kernel filter on the error of another filter",
+    reference: "kaflow",
+    parameters: &[
+        Parameter::choice(
+            "first",
+            "the filter whose error residual goes on with",
+            &["mixture", "two-speed", "mp-rls", "rls", "nlms", "kalman", "krlst"],
+        ),
+        Parameter::choice("second", "the filter that residual puts on that error", &["qklms", "fklms"]),
+        SIGMA.preset(Preset::Spread(0.5)),
+        ETA.preset(Preset::Is(0.1)),
+        EPSILON,
+        LAMBDA.preset(Preset::Is(0.999)),
+        BUDGET.preset(Preset::Is(500.0)),
+    ],
+    likelihood: None,
+    look: (Hue::Indigo, Dash::Dashed),
+    make: Make::Tracker(build),
+};
+
+/// The first stage is as it comes; the parameters are those of the second.
+fn build(s: &Settings, taps: usize) -> Result<Box<dyn Tracker<f32>>> {
+    let first = registry::recipe(s.name("first"))?.settle(&Values::new(), s.spread())?;
+    let second = registry::recipe(s.name("second"))?;
+    let given = s.values().iter().filter(|(name, _)| second.has(name)).map(|(name, value)| (name.clone(), value.clone()));
+    let second = second.settle(&given.collect(), s.spread())?;
+    Ok(Box::new(Residual::new(registry::tracker(&first, taps)?, registry::tracker(&second, taps)?)))
+}
 
 /// Samples that the stages are run over at a time; results do not depend on it.
 const BLOCK: usize = 64;
@@ -21,9 +54,9 @@ const CALIBRATION_WINDOW: f64 = 300.0;
 /// for long. The variance is that of `first`, scaled to the errors that remain.
 pub struct Residual<T: Real> {
     first: Box<dyn Tracker<T>>,
-    second: Box<dyn Tracker<T>>,
+    // What the first stage leaves over may be anything.
+    second: Guard<T, Box<dyn Tracker<T>>>,
     moments: Moments,
-    frozen: bool,
     prediction: Vec<Complex<T>>,
     error: Vec<Complex<T>>,
     correction: Vec<Complex<T>>,
@@ -54,9 +87,8 @@ impl<T: Real> Residual<T> {
     pub fn new(first: Box<dyn Tracker<T>>, second: Box<dyn Tracker<T>>) -> Self {
         Self {
             first,
-            second,
+            second: Guard::new(second),
             moments: Moments::default(),
-            frozen: false,
             prediction: vec![Complex::zero(); BLOCK],
             error: vec![Complex::zero(); BLOCK],
             correction: vec![Complex::zero(); BLOCK],
@@ -69,7 +101,7 @@ impl<T: Real> Residual<T> {
         self.moments.trust()
     }
 
-    fn combine(&mut self, i: usize, y: Complex<T>) -> (Complex<T>, T) {
+    fn combine(&mut self, i: usize, y: Complex<T>, learn: bool) -> (Complex<T>, T) {
         let moments = &mut self.moments;
         let (p1, p2) = (self.prediction[i], self.correction[i]);
         let p2 = if finite(p2) { p2 } else { Complex::zero() };
@@ -83,7 +115,7 @@ impl<T: Real> Residual<T> {
         } else {
             stated
         };
-        if finite(y) && finite(p) && !self.frozen {
+        if learn && finite(p) {
             let e = y - p1;
             moments.cross += ((e * p2.conj()).re.wide() - moments.cross) / TRUST_WINDOW;
             moments.power += (p2.norm_sqr().wide() - moments.power) / TRUST_WINDOW;
@@ -118,8 +150,15 @@ impl<T: Real> Adaptive for Residual<T> {
 
     /// Parameters are those of the second stage, and where it has no such parameter those of the first.
     fn set(&mut self, name: &str, value: f64) -> Result<()> {
-        match self.second.set(name, value) {
-            Err(crate::Error::NotApplicable { .. }) => self.first.set(name, value),
+        let mut all = match self.second.set(name, value) {
+            Err(Error::NotApplicable { known, .. }) => known,
+            other => return other,
+        };
+        match self.first.set(name, value) {
+            Err(Error::NotApplicable { known, .. }) => {
+                all.extend(known);
+                Err(Error::NotApplicable { filter: "residual".into(), name: name.into(), known: all })
+            }
             other => other,
         }
     }
@@ -131,7 +170,7 @@ impl<T: Real> Adaptive for Residual<T> {
     fn restore(&mut self, bytes: &[u8]) -> Result<()> {
         let (first, second, moments): (Vec<u8>, Vec<u8>, Moments) = state::decode(&state::kind::<T>("residual"), bytes)?;
         if !moments.is_finite() {
-            return Err(crate::Error::State("damaged: a moment of the error is not finite".into()));
+            return Err(Error::State("damaged: a moment of the error is not finite".into()));
         }
         let before = self.first.save()?;
         self.first.restore(&first)?;
@@ -145,17 +184,22 @@ impl<T: Real> Adaptive for Residual<T> {
 }
 
 impl<T: Real> Tracker<T> for Residual<T> {
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+    fn taps(&self) -> usize {
+        self.first.taps().max(self.second.tracker().taps())
+    }
+
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+        self.second.freeze(!learn);
         let mut at = 0;
         for (tx, rx) in tx.chunks(BLOCK).zip(rx.chunks(BLOCK)) {
             let n = rx.len();
-            self.first.track(tx, rx, &mut self.prediction[..n], Some(&mut self.variance[..n]));
+            self.first.track(tx, rx, learn, &mut self.prediction[..n], Some(&mut self.variance[..n]));
             for (e, (y, p)) in self.error.iter_mut().zip(rx.iter().zip(&self.prediction)) {
                 *e = y - p;
             }
             self.second.track(tx, &self.error[..n], &mut self.correction[..n], None);
             for (i, y) in rx.iter().enumerate() {
-                let (p, v) = self.combine(i, *y);
+                let (p, v) = self.combine(i, *y, learn);
                 prediction[at + i] = p;
                 if let Some(variance) = variance.as_deref_mut() {
                     variance[at + i] = v;
@@ -165,15 +209,9 @@ impl<T: Real> Tracker<T> for Residual<T> {
         }
     }
 
-    fn gap(&mut self) {
-        self.first.gap();
-        self.second.gap();
-    }
-
-    fn freeze(&mut self, frozen: bool) {
-        self.frozen = frozen;
-        self.first.freeze(frozen);
-        self.second.freeze(frozen);
+    fn gap(&mut self, missing: u64) {
+        self.first.gap(missing);
+        self.second.gap(missing);
     }
 
     /// Taps and gain of the first stage, the weights of the second.

@@ -4,7 +4,7 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, Portrait, Tracker, finite, state};
+use super::{Adaptive, Filter, Portrait, Tracker, require, state};
 use crate::{Error, Real, Result};
 
 /// The last `L` samples of a stream, newest first, zeros before the first sample.
@@ -20,12 +20,14 @@ pub struct Window<T: Real> {
 impl<T: Real> Window<T> {
     /// A window of `taps` zeros.
     pub fn new(taps: usize) -> Result<Self> {
-        if taps == 0 {
-            return Err(Error::parameter("taps", "at least 1", taps));
-        }
-        let mut window = Self { samples: vec![Complex::zero(); 4 * taps + 64], start: 0, taps };
-        window.clear();
-        Ok(window)
+        require(taps > 0, "taps", "at least 1", taps as f64)?;
+        Ok(Self::with(taps))
+    }
+
+    /// The same for a number that is known to be at least 1.
+    fn with(taps: usize) -> Self {
+        let samples = vec![Complex::zero(); 4 * taps + 64];
+        Self { start: samples.len() - taps, samples, taps }
     }
 
     /// How many samples it shows.
@@ -64,26 +66,22 @@ impl<T: Real> Window<T> {
     }
 }
 
-/// Any [`Filter`] as a [`Tracker`]: a window over `tx` in front of it.
-#[derive(Clone, Debug)]
-pub struct Windowed<T: Real, F> {
-    filter: F,
-    window: Window<T>,
-    // Samples to go until the window holds no hole and no corrupt sample.
-    unclean: usize,
-    frozen: bool,
+/// Every [`Filter`] can be put behind a window, one in a box too.
+pub trait ToWindowed<T: Real> {
+    /// The filter behind a window.
+    fn windowed(self: Box<Self>) -> Box<dyn Tracker<T>>;
 }
 
-impl<T: Real, F: Filter<T>> Windowed<T, F> {
-    /// `filter` on windows of `taps` samples.
-    pub fn new(filter: F, taps: usize) -> Result<Self> {
-        Ok(Self { filter, window: Window::new(taps)?, unclean: 0, frozen: false })
+impl<T: Real, F: Filter<T>> ToWindowed<T> for F {
+    fn windowed(self: Box<Self>) -> Box<dyn Tracker<T>> {
+        Box::new(Windowed { window: Window::with(self.taps().max(1)), filter: *self })
     }
+}
 
-    /// The filter inside.
-    pub fn filter(&self) -> &F {
-        &self.filter
-    }
+/// Any [`Filter`] as a [`Tracker`]: a window over `tx` in front of it.
+pub(super) struct Windowed<T: Real, F> {
+    filter: F,
+    window: Window<T>,
 }
 
 impl<T: Real, F: Filter<T>> Adaptive for Windowed<T, F> {
@@ -94,7 +92,6 @@ impl<T: Real, F: Filter<T>> Adaptive for Windowed<T, F> {
     fn reset(&mut self) {
         self.filter.reset();
         self.window.clear();
-        self.unclean = 0;
     }
 
     fn set(&mut self, name: &str, value: f64) -> Result<()> {
@@ -103,31 +100,26 @@ impl<T: Real, F: Filter<T>> Adaptive for Windowed<T, F> {
 
     fn save(&self) -> Result<Vec<u8>> {
         let inner = self.filter.save()?;
-        state::encode("windowed", &(inner, &self.window, self.unclean as u64))
+        state::encode("windowed", &(inner, &self.window))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<()> {
-        let (inner, window, unclean): (Vec<u8>, Window<T>, u64) = state::decode("windowed", bytes)?;
+        let (inner, window): (Vec<u8>, Window<T>) = state::decode("windowed", bytes)?;
         self.window.check(&window)?;
         self.filter.restore(&inner)?;
         self.window = window;
-        self.unclean = (unclean as usize).min(self.window.taps);
         Ok(())
     }
 }
 
 impl<T: Real, F: Filter<T>> Tracker<T> for Windowed<T, F> {
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+    fn taps(&self) -> usize {
+        self.window.taps
+    }
+
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
         for (i, ((&u, &y), p)) in tx.iter().zip(rx).zip(prediction).enumerate() {
-            let u = if finite(u) {
-                u
-            } else {
-                self.unclean = self.window.taps;
-                Complex::zero()
-            };
             let x = self.window.push(u);
-            let learn = !self.frozen && self.unclean == 0;
-            self.unclean = self.unclean.saturating_sub(1);
             *p = if learn { self.filter.adapt(x, y) } else { self.filter.predict(x) };
             if let Some(v) = variance.as_deref_mut() {
                 v[i] = self.filter.variance().unwrap_or(T::nan());
@@ -135,12 +127,8 @@ impl<T: Real, F: Filter<T>> Tracker<T> for Windowed<T, F> {
         }
     }
 
-    fn gap(&mut self) {
-        self.unclean = self.window.taps - 1;
-    }
-
-    fn freeze(&mut self, frozen: bool) {
-        self.frozen = frozen;
+    fn form(&self) -> &'static str {
+        "windowed"
     }
 
     fn portrait(&self) -> Portrait {

@@ -1,11 +1,10 @@
 //! The centres of a dictionary and the row of kernel values over them.
 
 use num_complex::Complex;
-use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
 use crate::Real;
-use crate::simd::{Level, WeighComplex};
+use crate::simd::{Level, WeighByComplex, WeighComplex};
 use crate::state::same_shape;
 use crate::{Error, Result};
 
@@ -75,7 +74,7 @@ impl<T: Real> Centres<T> {
     }
 
     /// Puts `x` in place of centre `i`.
-    pub fn replace(&mut self, i: usize, x: &[Complex<T>]) {
+    pub(crate) fn replace(&mut self, i: usize, x: &[Complex<T>]) {
         assert!(x.len() == self.taps && i < self.len, "centre {i} of {} with {} taps", self.len, x.len());
         for (l, z) in x.iter().enumerate() {
             self.planes[2 * l * self.capacity + i] = z.re;
@@ -84,7 +83,7 @@ impl<T: Real> Centres<T> {
     }
 
     /// Removes centre `i`; the last one takes its place.
-    pub fn swap_remove(&mut self, i: usize) {
+    pub(crate) fn swap_remove(&mut self, i: usize) {
         assert!(i < self.len, "centre {i} of {}", self.len);
         self.len -= 1;
         for d in 0..2 * self.taps {
@@ -93,7 +92,7 @@ impl<T: Real> Centres<T> {
     }
 
     /// Removes all centres and keeps their room.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
 
@@ -139,6 +138,8 @@ pub struct Row<T> {
     pub is_real: bool,
     /// The vector instructions to use.
     pub(crate) level: Level,
+    /// The envelopes of the input.
+    pub(crate) envelope: Vec<T>,
     /// One centre, for rows that go centre by centre.
     pub(crate) centre: Vec<Complex<T>>,
     /// A second row, for kernels made of kernels.
@@ -177,15 +178,11 @@ impl<T: Real> Row<T> {
 
 /// `Σ a_i k_i` with complex coefficients in two planes.
 pub(crate) fn weigh_complex<T: Real>(re: &[T], im: &[T], row: &Row<T>) -> Complex<T> {
-    let mut f = Complex::zero();
     if row.is_real {
-        f = T::dispatch(row.level, WeighComplex { re, im, row: &row.re });
+        T::dispatch(row.level, WeighComplex { re, im, row: &row.re })
     } else {
-        for (i, (&a, &b)) in re.iter().zip(im).enumerate() {
-            f += Complex::new(a, b) * row.get(i);
-        }
+        T::dispatch(row.level, WeighByComplex { re, im, row: [&row.re, &row.im] })
     }
-    f
 }
 
 /// `Σ a_i Re k_i` with real coefficients.

@@ -1,8 +1,9 @@
 use num_complex::Complex;
 use num_traits::Zero;
 
-use super::Kernel;
+use super::{Centres, Kernel, Row};
 use crate::error::require;
+use crate::simd::EnvelopeRow;
 use crate::{Real, Result};
 
 /// `(cᴴx) · exp(−‖|x|−|c|‖² / 2σ²)`, with `|x|` the vector of magnitudes: functions that turn with their input, `f(e^{jt}x) = e^{jt}f(x)`.
@@ -25,9 +26,7 @@ pub struct Equivariant<T> {
 impl<T: Real> Equivariant<T> {
     /// Width `sigma` of the similarity of envelopes, in units of the input's amplitude.
     pub fn new(sigma: f64) -> Result<Self> {
-        let gamma = 0.5 / (sigma * sigma);
-        require(sigma > 0.0 && gamma.is_normal() && T::of(gamma).is_normal(), "sigma", "positive and of moderate size", sigma)?;
-        Ok(Self { sigma: T::of(sigma), gamma: T::of(gamma) })
+        Ok(Self { sigma: T::of(sigma), gamma: gamma(sigma)? })
     }
 }
 
@@ -47,7 +46,33 @@ impl<T: Real> Kernel<T> for Equivariant<T> {
         x.iter().map(|z| z.norm_sqr()).sum()
     }
 
+    fn turns(&self) -> bool {
+        true
+    }
+
+    fn row(&self, centres: &Centres<T>, x: &[Complex<T>], values: &mut Row<T>) {
+        row::<T, false>(self.gamma, centres, x, values);
+    }
+
     fn describe(&self) -> String {
         format!("equivariant(sigma={})", self.sigma)
     }
+}
+
+/// `1 / 2σ²`.
+pub(super) fn gamma<T: Real>(sigma: f64) -> Result<T> {
+    let gamma = 0.5 / (sigma * sigma);
+    require(sigma > 0.0 && gamma.is_normal() && T::of(gamma).is_normal(), "sigma", "positive and of moderate size", sigma)?;
+    Ok(T::of(gamma))
+}
+
+/// The row of a kernel of envelopes: with one exponential for each tap (`TAPWISE`), or one for all of them.
+pub(super) fn row<T: Real, const TAPWISE: bool>(gamma: T, centres: &Centres<T>, x: &[Complex<T>], row: &mut Row<T>) {
+    assert_eq!(x.len(), centres.taps(), "input length");
+    row.resize(centres.len());
+    row.envelope.resize(x.len(), T::zero());
+    let (planes, stride) = centres.planes();
+    let (envelope, re, im, distance) = (&mut row.envelope, &mut row.re, &mut row.im, &mut row.distance);
+    T::dispatch(row.level, EnvelopeRow::<T, TAPWISE> { planes, stride, x, envelope, gamma, re, im, distance });
+    row.has_distance = TAPWISE;
 }

@@ -45,6 +45,10 @@ impl<T: Real> Kernel<T> for Gaussian<T> {
         T::one()
     }
 
+    fn constant_norm(&self) -> Option<T> {
+        Some(T::one())
+    }
+
     fn row(&self, centres: &Centres<T>, x: &[Complex<T>], row: &mut Row<T>) {
         row.resize_real(centres.len());
         let (planes, stride) = centres.planes();

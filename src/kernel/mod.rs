@@ -7,6 +7,7 @@
 mod centres;
 mod equivariant;
 mod gaussian;
+mod hammerstein;
 mod linear;
 mod polynomial;
 mod sum;
@@ -15,6 +16,7 @@ pub use centres::{Centres, Row};
 pub(crate) use centres::{weigh_complex, weigh_real};
 pub use equivariant::Equivariant;
 pub use gaussian::Gaussian;
+pub use hammerstein::Hammerstein;
 pub use linear::Linear;
 pub use polynomial::Polynomial;
 pub use sum::Sum;
@@ -24,13 +26,29 @@ use num_complex::Complex;
 use crate::Real;
 
 /// A positive definite kernel on ℂᴸ.
-pub trait Kernel<T: Real>: Send + Sync {
+pub trait Kernel<T: Real>: Send + Sync + 'static {
     /// `k(centre, x)`.
     fn value(&self, centre: &[Complex<T>], x: &[Complex<T>]) -> Complex<T>;
 
     /// `k(x, x)`, which is real and not negative. Kernels for which it is 1 everywhere are called normalised.
     fn norm(&self, x: &[Complex<T>]) -> T {
         self.value(x, x).re
+    }
+
+    /// `k(x, x)` where it is the same for all `x`: a fixed step can then be judged before there are data.
+    fn constant_norm(&self) -> Option<T> {
+        None
+    }
+
+    /// Whether its functions turn with their input, `f(e^{jt}x) = e^{jt}f(x)`. A Gaussian process over such functions has a complex covariance; for other
+    /// kernels the real part is taken, whose functions of a complex input have two independent parts.
+    fn turns(&self) -> bool {
+        false
+    }
+
+    /// The squared distance that quantisation goes by: in input space, unless the kernel has a better one.
+    fn distance(&self, centre: &[Complex<T>], x: &[Complex<T>]) -> T {
+        distance_sqr(centre, x)
     }
 
     /// `k(c_i, x)` for all centres at once: the hot pass.
@@ -42,6 +60,11 @@ pub trait Kernel<T: Real>: Send + Sync {
 
     /// `gamma`, where the kernel is `exp(−gamma ‖c−x‖²)` and so a stream can be filtered by lag.
     fn gaussian(&self) -> Option<T> {
+        None
+    }
+
+    /// `gamma`, where the kernel is `Σ_l conj(c_l) x_l exp(−gamma (|x_l|−|c_l|)²)` and so a stream can be filtered by lag.
+    fn hammerstein(&self) -> Option<T> {
         None
     }
 
@@ -58,7 +81,9 @@ pub fn plain_row<T: Real, K: Kernel<T> + ?Sized>(kernel: &K, centres: &Centres<T
         let k = kernel.value(&centre, x);
         row.re[i] = k.re;
         row.im[i] = k.im;
+        row.distance[i] = kernel.distance(&centre, x);
     }
+    row.has_distance = true;
     row.centre = centre;
 }
 
@@ -69,11 +94,23 @@ impl<T: Real, K: Kernel<T> + ?Sized> Kernel<T> for Box<K> {
     fn norm(&self, x: &[Complex<T>]) -> T {
         (**self).norm(x)
     }
+    fn constant_norm(&self) -> Option<T> {
+        (**self).constant_norm()
+    }
+    fn turns(&self) -> bool {
+        (**self).turns()
+    }
+    fn distance(&self, centre: &[Complex<T>], x: &[Complex<T>]) -> T {
+        (**self).distance(centre, x)
+    }
     fn row(&self, centres: &Centres<T>, x: &[Complex<T>], row: &mut Row<T>) {
         (**self).row(centres, x, row);
     }
     fn gaussian(&self) -> Option<T> {
         (**self).gaussian()
+    }
+    fn hammerstein(&self) -> Option<T> {
+        (**self).hammerstein()
     }
     fn describe(&self) -> String {
         (**self).describe()
@@ -104,6 +141,7 @@ mod tests {
             Box::new(Linear),
             Box::new(Polynomial::new(3, 0.5).unwrap()),
             Box::new(Equivariant::new(0.9).unwrap()),
+            Box::new(Hammerstein::new(0.4).unwrap()),
             Box::new(sum),
         ]
     }
@@ -151,17 +189,42 @@ mod tests {
                     let k = kernel.value(c, &x[0]);
                     assert!((Complex::new(row.re[i], row.im[i]) - k).norm() < 1e-12 * (1.0 + k.norm()), "{}", kernel.describe());
                     assert_eq!(Complex::new(plain.re[i], plain.im[i]), k);
+                    assert!(!row.has_distance || (row.distance[i] - plain.distance[i]).abs() < 1e-12 * (1.0 + plain.distance[i]));
                 }
             }
         }
     }
 
     #[test]
-    fn the_equivariant_kernel_turns_with_its_input() {
+    fn kernels_of_envelopes_turn_with_their_input() {
         let x = windows(2, 4);
         let turn = Complex::from_polar(1.0, 0.7);
         let turned: Vec<_> = x[1].iter().map(|z| z * turn).collect();
-        let kernel = Equivariant::new(0.5).unwrap();
-        assert!((kernel.value(&x[0], &turned) - kernel.value(&x[0], &x[1]) * turn).norm() < 1e-13);
+        let kernels: [Box<dyn Kernel<f64>>; 2] = [Box::new(Equivariant::new(0.5).unwrap()), Box::new(Hammerstein::new(0.5).unwrap())];
+        for kernel in kernels {
+            assert!((kernel.value(&x[0], &turned) - kernel.value(&x[0], &x[1]) * turn).norm() < 1e-13);
+        }
+    }
+
+    #[test]
+    fn the_hammerstein_kernel_is_a_sum_over_taps_and_odd_in_each_real_one() {
+        let real: Vec<Vec<_>> = windows(2, 4).iter().map(|x| x.iter().map(|z| Complex::new(z.re, 0.0)).collect()).collect();
+        let (one, whole) = (Equivariant::new(0.5).unwrap(), Hammerstein::new(0.5).unwrap());
+        let taps = real[0].iter().zip(&real[1]).map(|(c, x)| one.value(&[*c], &[*x]));
+        assert!((taps.clone().sum::<Complex<f64>>() - whole.value(&real[0], &real[1])).norm() < 1e-15);
+        for (l, term) in taps.enumerate() {
+            let mut turned = real[1].clone();
+            turned[l] = -turned[l];
+            assert!((whole.value(&real[0], &real[1]) - whole.value(&real[0], &turned) - term * 2.0).norm() < 1e-15);
+        }
+    }
+
+    #[test]
+    fn distances_of_the_hammerstein_kernel_are_those_of_its_features() {
+        let (x, kernel) = (windows(12, 3), Hammerstein::new(0.6).unwrap());
+        for (a, b) in x.iter().zip(x[1..].iter().chain(&x[..1])) {
+            let by_features = kernel.norm(a) + kernel.norm(b) - 2.0 * kernel.value(a, b).re;
+            assert!((kernel.distance(a, b) - by_features).abs() < 1e-13 && kernel.distance(a, a).abs() < 1e-15);
+        }
     }
 }

@@ -41,6 +41,10 @@ impl<T: Real> Kernel<T> for Sum<T> {
         self.terms.iter().map(|(w, k)| k.norm(x) * *w).sum()
     }
 
+    fn constant_norm(&self) -> Option<T> {
+        self.terms.iter().map(|(w, k)| Some(*w * if *w > T::zero() { k.constant_norm()? } else { T::one() })).sum()
+    }
+
     fn row(&self, centres: &Centres<T>, x: &[Complex<T>], row: &mut Row<T>) {
         row.resize(centres.len());
         row.re.fill(T::zero());

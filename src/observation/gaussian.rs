@@ -8,7 +8,8 @@ use crate::{error::require, real::finite};
 /// How large a step a Gaussian filter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Gain {
-    /// `α = eta · error`, the usual learning rate, `0 < eta ≤ 1`.
+    /// `α = eta · error`, the usual learning rate, `0 < eta ≤ 1`, and no more than `error / k(x,x)`: a larger step would make up for more
+    /// than there is, and from twice that on the error grows.
     Eta(f64),
     /// `eta' = σ_d²/σ_n²`, the Bayesian diffusion-to-noise ratio: `α = eta' / (1 + eta' k(x,x)) · error`.
     DiffusionRatio(f64),
@@ -20,13 +21,20 @@ impl Gain {
     /// ```
     /// use kaflow::observation::Gain;
     /// assert_eq!(Gain::DiffusionRatio(2.5).at(1.0), 2.5 / 3.5);
-    /// assert_eq!(Gain::Eta(0.5).at(7.0), 0.5);
+    /// assert_eq!(Gain::Eta(0.5).at(1.0), 0.5);
+    /// assert_eq!(Gain::Eta(0.5).at(8.0), 0.125); // bounded
     /// ```
-    pub fn at(self, norm: f64) -> f64 {
+    pub(crate) fn at(self, norm: f64) -> f64 {
         match self {
+            Self::Eta(_) if self.is_bounded(norm) => 1.0 / norm,
             Self::Eta(eta) => eta,
             Self::DiffusionRatio(ratio) => ratio / (1.0 + ratio * norm),
         }
+    }
+
+    /// Whether the step is smaller than asked for where `k(x,x) = norm`.
+    pub(crate) fn is_bounded(self, norm: f64) -> bool {
+        matches!(self, Self::Eta(eta) if eta * norm > 1.0)
     }
 
     pub(crate) fn check(self) -> Result<Self> {
@@ -43,7 +51,7 @@ impl Gain {
 #[serde(bound = "")]
 pub struct Gaussian<T: Real> {
     gain: Gain,
-    // The gain where it does not depend on the input.
+    // The gain where it does not depend on the input, unless bounded.
     eta: Option<T>,
 }
 
@@ -86,7 +94,11 @@ impl<T: Real> Observation<T> for Gaussian<T> {
     }
 
     fn gain(&self, norm: T) -> T {
-        self.eta.unwrap_or_else(|| T::of(self.gain.at(norm.wide())))
+        self.eta.filter(|&eta| eta * norm <= T::one()).unwrap_or_else(|| T::of(self.gain.at(norm.wide())))
+    }
+
+    fn bounds(&self, norm: T) -> bool {
+        self.eta.is_some_and(|eta| eta * norm > T::one())
     }
 
     fn mean<'a>(&'a self, f: &'a mut [T]) -> Complex<T> {

@@ -21,7 +21,7 @@ use crate::{Error, Real, Result};
 
 /// An observation model. Latent values and steps are slices of `width` real numbers: two for a complex value, one for a real one,
 /// one a class for the multinomial.
-pub trait Observation<T: Real>: Clone + Serialize + DeserializeOwned + Send {
+pub trait Observation<T: Real>: Clone + Serialize + DeserializeOwned + Send + 'static {
     /// What is observed.
     type Target: Copy;
     /// The expected observation.
@@ -50,6 +50,12 @@ pub trait Observation<T: Real>: Clone + Serialize + DeserializeOwned + Send {
 
     /// The factor between error and step, as far as there is one: what NORMA's ridge is multiplied by.
     fn gain(&self, norm: T) -> T;
+
+    /// Whether the step that was asked for would overshoot where `k(x,x) = norm`, and so is made smaller.
+    fn bounds(&self, norm: T) -> bool {
+        let _ = norm;
+        false
+    }
 
     /// The expected observation at the latent value `f`, which may be overwritten.
     fn mean<'a>(&'a self, f: &'a mut [T]) -> Self::Mean<'a>;

@@ -10,11 +10,13 @@
 #![allow(unsafe_code)]
 
 mod aligned;
+mod envelope;
 mod halves;
 mod lags;
 mod linear;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod pairs;
 mod plain;
 mod rows;
 #[cfg(test)]
@@ -30,12 +32,14 @@ use num_complex::Complex;
 use crate::{Error, Result};
 
 pub(crate) use aligned::Aligned;
+pub(crate) use envelope::EnvelopeRow;
 pub(crate) use halves::Halves;
 pub(crate) use lags::{BLOCK, GROUP, History, LagFill, LagPass};
 pub(crate) use linear::NlmsRun;
+pub(crate) use pairs::{PairFill, PairPass, Samples, Terms};
 #[cfg(test)]
 pub(crate) use plain::Plain as PlainHalves;
-pub(crate) use rows::{GaussianRow, Nearest, WeighComplex};
+pub(crate) use rows::{GaussianRow, Nearest, WeighByComplex, WeighComplex};
 
 /// A set of vector instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -164,6 +168,8 @@ pub(crate) trait Vector<T>: Copy {
     fn max(self, other: Self) -> Self;
     /// `then` where `self < other`, else `otherwise`.
     fn select_less(self, other: Self, then: Self, otherwise: Self) -> Self;
+    /// Lane-wise square root.
+    fn sqrt(self) -> Self;
     /// `2^self` for lanes between the exponents of the least and the greatest normal number; other lanes are unspecified.
     fn exp2(self, constants: &Self::Exp2) -> Self;
 

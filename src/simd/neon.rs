@@ -9,7 +9,7 @@ use super::{Exp2, Vector};
 macro_rules! vector {
     (
         $(#[$doc:meta])* $name:ident: $lanes:literal of $scalar:ident in $register:ty,
-        $load:ident $store:ident $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $fms:ident $min:ident $max:ident $less:ident $select:ident $sum:ident,
+        $load:ident $store:ident $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $fms:ident $min:ident $max:ident $sqrt:ident $less:ident $select:ident $sum:ident,
         exponent |$p:ident, $whole:ident| $exponent:expr,
         $round:ident $coefficients:ident
     ) => {
@@ -78,6 +78,11 @@ macro_rules! vector {
                 Self(unsafe { $max(self.0, other.0) })
             }
             #[inline(always)]
+            fn sqrt(self) -> Self {
+                // SAFETY: see `splat`.
+                Self(unsafe { $sqrt(self.0) })
+            }
+            #[inline(always)]
             fn select_less(self, other: Self, then: Self, otherwise: Self) -> Self {
                 // SAFETY: see `splat`.
                 Self(unsafe { $select($less(self.0, other.0), then.0, otherwise.0) })
@@ -103,7 +108,7 @@ macro_rules! vector {
 vector! {
     /// Single precision.
     F32x4: 4 of f32 in float32x4_t,
-    vld1q_f32 vst1q_f32 vdupq_n_f32 vaddq_f32 vsubq_f32 vmulq_f32 vfmaq_f32 vfmsq_f32 vminnmq_f32 vmaxnmq_f32 vcltq_f32 vbslq_f32 vaddvq_f32,
+    vld1q_f32 vst1q_f32 vdupq_n_f32 vaddq_f32 vsubq_f32 vmulq_f32 vfmaq_f32 vfmsq_f32 vminnmq_f32 vmaxnmq_f32 vsqrtq_f32 vcltq_f32 vbslq_f32 vaddvq_f32,
     exponent |p, whole| vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), vshlq_n_s32::<23>(vreinterpretq_s32_f32(whole)))),
     ROUND_F32 EXP2_F32
 }
@@ -111,7 +116,7 @@ vector! {
 vector! {
     /// Double precision.
     F64x2: 2 of f64 in float64x2_t,
-    vld1q_f64 vst1q_f64 vdupq_n_f64 vaddq_f64 vsubq_f64 vmulq_f64 vfmaq_f64 vfmsq_f64 vminnmq_f64 vmaxnmq_f64 vcltq_f64 vbslq_f64 vaddvq_f64,
+    vld1q_f64 vst1q_f64 vdupq_n_f64 vaddq_f64 vsubq_f64 vmulq_f64 vfmaq_f64 vfmsq_f64 vminnmq_f64 vmaxnmq_f64 vsqrtq_f64 vcltq_f64 vbslq_f64 vaddvq_f64,
     exponent |p, whole| vreinterpretq_f64_s64(vaddq_s64(vreinterpretq_s64_f64(p), vshlq_n_s64::<52>(vreinterpretq_s64_f64(whole)))),
     ROUND_F64 EXP2_F64
 }

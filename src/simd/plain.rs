@@ -98,6 +98,10 @@ macro_rules! plain {
                 Self(std::array::from_fn(|i| if self.0[i] < other.0[i] { then.0[i] } else { otherwise.0[i] }))
             }
             #[inline(always)]
+            fn sqrt(self) -> Self {
+                Self(std::array::from_fn(|i| self.0[i].sqrt()))
+            }
+            #[inline(always)]
             fn sum(self) -> $scalar {
                 let [a, b, c, d, e, f, g, h] = self.0;
                 ((a + e) + (c + g)) + ((b + f) + (d + h))

@@ -75,6 +75,10 @@ fn weighted_sums_are_sums() {
             let dot = |a: &[f64]| a.iter().zip(&row).map(|(a, b)| a * b).sum::<f64>();
             // Small whole numbers: every order of summation is exact.
             assert_eq!((sum.re, sum.im), (dot(&re), dot(&im)), "{level}, {len}");
+            let other = plane(13);
+            let sum = f64::dispatch(level, WeighByComplex { re: &re, im: &im, row: [&row, &other] });
+            let cross = |a: &[f64]| a.iter().zip(&other).map(|(a, b)| a * b).sum::<f64>();
+            assert_eq!((sum.re, sum.im), (dot(&re) - cross(&im), dot(&im) + cross(&re)), "{level}, {len}");
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{Exp2, Vector};
 macro_rules! vector {
     (
         $(#[$doc:meta])* $name:ident: $lanes:literal of $scalar:ident in $register:ty,
-        $load:ident $store:ident $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $fnma:ident $min:ident $max:ident,
+        $load:ident $store:ident $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $fnma:ident $min:ident $max:ident $sqrt:ident,
         less |$a:ident, $b:ident, $then:ident, $otherwise:ident| $less:expr,
         split |$x:ident, $magic:ident| $split:expr,
         exponent |$p:ident, $whole:ident| $exponent:expr,
@@ -84,6 +84,11 @@ macro_rules! vector {
                 Self(unsafe { $max(self.0, other.0) })
             }
             #[inline(always)]
+            fn sqrt(self) -> Self {
+                // SAFETY: see `splat`.
+                Self(unsafe { $sqrt(self.0) })
+            }
+            #[inline(always)]
             fn select_less(self, other: Self, then: Self, otherwise: Self) -> Self {
                 let ($a, $b, $then, $otherwise) = (self.0, other.0, then.0, otherwise.0);
                 // SAFETY: see `splat`.
@@ -111,7 +116,7 @@ macro_rules! vector {
 vector! {
     /// AVX2, single precision.
     F32x8: 8 of f32 in __m256,
-    _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_fmadd_ps _mm256_fnmadd_ps _mm256_min_ps _mm256_max_ps,
+    _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_fmadd_ps _mm256_fnmadd_ps _mm256_min_ps _mm256_max_ps _mm256_sqrt_ps,
     less |a, b, then, otherwise| _mm256_blendv_ps(otherwise, then, _mm256_cmp_ps::<_CMP_LT_OQ>(a, b)),
     // Rounding instead of a magic number: two constants fewer, and a shorter way to the polynomial.
     split |x, _magic| (_mm256_cvtps_epi32(x), _mm256_sub_ps(x, _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x))),
@@ -127,7 +132,7 @@ vector! {
 vector! {
     /// AVX2, double precision.
     F64x4: 4 of f64 in __m256d,
-    _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_fmadd_pd _mm256_fnmadd_pd _mm256_min_pd _mm256_max_pd,
+    _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_fmadd_pd _mm256_fnmadd_pd _mm256_min_pd _mm256_max_pd _mm256_sqrt_pd,
     less |a, b, then, otherwise| _mm256_blendv_pd(otherwise, then, _mm256_cmp_pd::<_CMP_LT_OQ>(a, b)),
     split |x, magic| {
         let whole = _mm256_add_pd(x, magic);
@@ -144,7 +149,7 @@ vector! {
 vector! {
     /// AVX-512, single precision.
     F32x16: 16 of f32 in __m512,
-    _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_fmadd_ps _mm512_fnmadd_ps _mm512_min_ps _mm512_max_ps,
+    _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_fmadd_ps _mm512_fnmadd_ps _mm512_min_ps _mm512_max_ps _mm512_sqrt_ps,
     less |a, b, then, otherwise| _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), otherwise, then),
     // Rounding instead of a magic number: two constants fewer, and a shorter way to the polynomial.
     split |x, _magic| (_mm512_cvtps_epi32(x), _mm512_sub_ps(x, _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x))),
@@ -156,7 +161,7 @@ vector! {
 vector! {
     /// AVX-512, double precision.
     F64x8: 8 of f64 in __m512d,
-    _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_fmadd_pd _mm512_fnmadd_pd _mm512_min_pd _mm512_max_pd,
+    _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_fmadd_pd _mm512_fnmadd_pd _mm512_min_pd _mm512_max_pd _mm512_sqrt_pd,
     less |a, b, then, otherwise| _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b), otherwise, then),
     split |x, magic| {
         let whole = _mm512_add_pd(x, magic);

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::textbook::Textbook;
 use crate::filter::registry::{self, Value, Values};
-use crate::filter::{Tracker, Window};
+use crate::filter::{Guard, Tracker, Window};
 use crate::{Complex, Complex32, Result};
 
 /// About as long as one run takes, in seconds: long against the clock, short against the slices of time that other programs get.
@@ -15,6 +15,9 @@ pub(super) const SHORT: f64 = 1e-3;
 
 /// The same where several threads must first be woken.
 pub(super) const LONG: f64 = 8e-3;
+
+/// The power of the streams.
+pub(super) const POWER: f64 = 2.0 / 3.0;
 
 /// After so many rounds comes a pause: what else a machine does often slows it for a good part of a second, and then all the rounds would be slow.
 const SITTING: usize = 20;
@@ -48,7 +51,10 @@ pub(super) trait Contestant {
     fn take(&mut self, signal: &mut Signal, n: usize);
 }
 
-impl Contestant for Box<dyn Tracker<f32>> {
+/// A filter as blocks and commands call it.
+pub(super) type Guarded = Guard<f32, Box<dyn Tracker<f32>>>;
+
+impl Contestant for Guarded {
     fn take(&mut self, signal: &mut Signal, n: usize) {
         self.track(&signal.tx[..n], &signal.rx[..n], &mut signal.p[..n], None);
     }
@@ -68,10 +74,18 @@ impl<F: Textbook> Contestant for Loop<F> {
     }
 }
 
-/// A filter of the registry on a stream.
-pub(super) fn tracker(name: &str, taps: usize, values: &[(&str, f64)]) -> Result<Box<dyn Tracker<f32>>> {
+/// A filter of the registry on a stream, with the Gaussian kernel where it has one.
+pub(super) fn tracker(name: &str, taps: usize, values: &[(&str, f64)]) -> Result<Guarded> {
     let given: Values = values.iter().map(|&(name, value)| (name.into(), Value::Number(value))).collect();
-    registry::tracker(&registry::recipe(name)?.settle(&given, (taps as f64 * 2.0 / 3.0).sqrt())?, taps)
+    let settings = registry::recipe(name)?.settle(&given, (taps as f64 * POWER).sqrt())?;
+    Ok(Guard::new(registry::tracker(&settings, taps)?))
+}
+
+/// fKLMS as it comes with one of the kernels for complex channels.
+pub(super) fn complex_fklms(kernel: &str, taps: usize) -> Result<Guarded> {
+    let given = Values::from([("kernel".into(), Value::Name(kernel.into()))]);
+    let settings = registry::recipe("fklms")?.settle_stream(&given, (taps as f64 * POWER).sqrt(), taps)?;
+    Ok(Guard::new(registry::tracker(&settings, taps)?))
 }
 
 /// Seconds a sample for each contestant: after `warm_up` samples, the fastest of `rounds` runs of about `length` seconds, taken in turn so that all

@@ -11,11 +11,11 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use self::measure::{Contestant, LONG, Loop, SHORT, Signal, latency, race, tracker};
+use self::measure::{Contestant, Guarded, LONG, Loop, POWER, SHORT, Signal, complex_fklms, latency, race, tracker};
 use crate::Result;
 use crate::files::Output;
 use crate::filter::two_speed::{TwoSpeed, TwoSpeedConfig};
-use crate::filter::{Mixture, MixtureConfig, Tracker, Window};
+use crate::filter::{Adaptive, Guard, Mixture, MixtureConfig, Window};
 use crate::simd::Level;
 
 /// Measure how fast the filters are on this machine, against a textbook loop in the same run.
@@ -89,7 +89,13 @@ fn textbook_fklms(lambda: f64, budget: usize) -> textbook::Fklms {
     }
 }
 
-fn fklms(budget: usize, taps: usize) -> Result<Box<dyn Tracker<f32>>> {
+/// What [`complex_fklms`] is with the Hammerstein kernel.
+fn textbook_hammerstein(budget: usize) -> textbook::Hammerstein {
+    let base = textbook::Fklms { sigma: (0.7 * POWER.sqrt()) as f32, ..textbook_fklms(0.997, budget) };
+    textbook::Hammerstein { base, ratio: (0.8 / POWER) as f32 }
+}
+
+fn fklms(budget: usize, taps: usize) -> Result<Guarded> {
     tracker("fklms", taps, &[("budget", budget as f64), ("lambda", 0.999), ("eta", ETA), ("sigma", SIGMA)])
 }
 
@@ -99,7 +105,7 @@ impl Bench {
     }
 
     /// Some trackers against each other, in turn.
-    fn race_all(&mut self, trackers: impl Iterator<Item = Result<Box<dyn Tracker<f32>>>>, warm_up: usize) -> Result<Vec<f64>> {
+    fn race_all(&mut self, trackers: impl Iterator<Item = Result<Guarded>>, warm_up: usize) -> Result<Vec<f64>> {
         let mut trackers = trackers.collect::<Result<Vec<_>>>()?;
         let mut contestants: Vec<&mut dyn Contestant> = trackers.iter_mut().map(|t| t as _).collect();
         Ok(self.race(&mut contestants, warm_up))
@@ -107,14 +113,14 @@ impl Bench {
 
     /// The filters of the family against the textbook, and the linear ones.
     fn filters(&mut self) -> Result<Vec<Value>> {
-        say!("{:<9} {:<26} {:>9} {:>9} {:>8}  {}", "filter", "size", "textbook", "kaflow", "ratio", "goal");
-        say!("{:<9} {:<26} {:>9} {:>9} {:>8}", "", "", "MS/s", "MS/s", "");
+        say!("{:<9} {:<32} {:>9} {:>9} {:>8}  {}", "filter", "size", "textbook", "kaflow", "ratio", "goal");
+        say!("{:<9} {:<32} {:>9} {:>9} {:>8}", "", "", "MS/s", "MS/s", "");
         let mut rows = Vec::new();
         let mut report = |name: &str, size: String, times: &[f64], goal: String| {
             let (fast, slow) = (1e-6 / times[0], times.get(1).map(|t| 1e-6 / t));
             let slow_text = slow.map_or("-".into(), |s| format!("{s:.3}"));
             let ratio = slow.map_or("-".into(), |s| format!("{:.1}x", fast / s));
-            say!("{name:<9} {size:<26} {slow_text:>9} {fast:>9.2} {ratio:>8}  {goal}");
+            say!("{name:<9} {size:<32} {slow_text:>9} {fast:>9.2} {ratio:>8}  {goal}");
             rows.push(json!({ "filter": name, "size": size, "kaflow_msps": fast, "textbook_msps": slow,
                 "ratio": slow.map(|s| fast / s), "goal": goal }));
         };
@@ -131,6 +137,18 @@ impl Bench {
             let mut slow = loop_over(textbook_fklms(lambda, 500), taps)?;
             let times = self.race(&mut [&mut fast, &mut slow], 1000);
             report(name, format!("M=500, {taps} taps"), &times, goal.into());
+        }
+        for (kernel, taps, goal) in [
+            ("hammerstein", 4, ">= 2.5 MS/s, 25x"),
+            ("hammerstein", 16, ">= 2.5 MS/s, 60x"),
+            ("hammerstein", 64, ">= 2.5 MS/s"),
+            ("equivariant", 4, ">= 0.5 MS/s"),
+        ] {
+            let mut fast = complex_fklms(kernel, taps)?;
+            let mut slow = loop_over(textbook_hammerstein(500), taps)?;
+            let times =
+                if kernel == "hammerstein" { self.race(&mut [&mut fast, &mut slow], 1000) } else { self.race(&mut [&mut fast], 1000) };
+            report("fklms", format!("{kernel}, M=500, {taps} taps"), &times, goal.into());
         }
         {
             // So small a radius that the dictionary is full, and yet some samples are absorbed.
@@ -155,17 +173,17 @@ impl Bench {
             report("rls", format!("{taps} taps"), &times, format!(">= {goal} MS/s"));
         }
         {
-            let mut fast: Box<dyn Tracker<f32>> = Box::new(TwoSpeed::new(TwoSpeedConfig::default())?);
+            let mut fast: Guarded = Guard::new(Box::new(TwoSpeed::new(TwoSpeedConfig::default())?));
             let times = self.race(&mut [&mut fast], 8192);
             report("two-speed", "4 taps, 8 RBFs".into(), &times, ">= 8 MS/s".into());
             // The mixture costs what its members cost, and a little for weighing them.
             let mixture = MixtureConfig::default();
             for (name, config) in mixture.members() {
-                let mut member: Box<dyn Tracker<f32>> = Box::new(TwoSpeed::new(config)?);
+                let mut member: Guarded = Guard::new(Box::new(TwoSpeed::new(config)?));
                 let times = self.race(&mut [&mut member], 8192);
                 report("member", name, &times, String::new());
             }
-            let mut fast: Box<dyn Tracker<f32>> = Box::new(Mixture::standard(&mixture)?);
+            let mut fast: Guarded = Guard::new(Box::new(Mixture::standard(&mixture)?));
             let times = self.race(&mut [&mut fast], 8192);
             report("mixture", format!("{} members", mixture.members().len()), &times, String::new());
         }
@@ -175,7 +193,7 @@ impl Bench {
 
     /// What the flowgraph costs: the filter as a block against the bare filter.
     fn blocks(&mut self) -> Result<Vec<Value>> {
-        say!("{:<9} {:<26} {:>9} {:>9} {:>8}  {:>9} {}", "block", "size", "bare", "block", "share", "graph", "goal");
+        say!("{:<9} {:<32} {:>9} {:>9} {:>8}  {:>9} {}", "block", "size", "bare", "block", "share", "graph", "goal");
         let mut rows = Vec::new();
         // Some 40 ms: long against the start of a flowgraph and the first touch of its buffers, short enough to be undisturbed now and then.
         let samples = 1 << 21;
@@ -188,7 +206,7 @@ impl Bench {
             let share = block / bare;
             // Three times what gr-adapt's block does on a machine like this.
             let goal = if beats > 0.0 { format!(">= 90 %, graph >= {beats}") } else { ">= 90 %".into() };
-            say!("{name:<9} {size:<26} {bare:>9.2} {block:>9.2} {:>8}  {graph:>9.2} {goal}", format!("{:.0} %", 100.0 * share));
+            say!("{name:<9} {size:<32} {bare:>9.2} {block:>9.2} {:>8}  {graph:>9.2} {goal}", format!("{:.0} %", 100.0 * share));
             rows.push(json!({ "filter": name, "size": size, "bare_msps": bare, "block_msps": block, "share": share, "graph_msps": graph }));
         }
         say!("MS/s; bare: the filter alone; block: in the work calls of a Track block, with buffers, tags, errors and metrics;");
@@ -198,7 +216,7 @@ impl Bench {
 
     /// How it grows with threads.
     fn threads(&mut self, cores: usize) -> Result<Vec<Value>> {
-        say!("{:<8} {:<26} {:>9} {:>9}  {}", "threads", "size", "MS/s", "ratio", "goal");
+        say!("{:<8} {:<32} {:>9} {:>9}  {}", "threads", "size", "MS/s", "ratio", "goal");
         let mut rows = Vec::new();
         for budget in if self.quick { &[2000][..] } else { &[1000, 2000, 5000] } {
             let counts: Vec<usize> = [1, 2, 4, 8].into_iter().filter(|&n| n <= cores && n * 160 <= *budget).collect();
@@ -213,7 +231,7 @@ impl Bench {
             for (&n, time) in counts.iter().zip(&times) {
                 let (rate, ratio) = (1e-6 / time, times[0] / time);
                 let goal = if n == 2 && *budget == 2000 { ">= 1.7x" } else { "" };
-                say!("{n:<8} {:<26} {rate:>9.2} {:>9}  {goal}", format!("fklms, M={budget}, 4 taps"), format!("{ratio:.2}x"));
+                say!("{n:<8} {:<32} {rate:>9.2} {:>9}  {goal}", format!("fklms, M={budget}, 4 taps"), format!("{ratio:.2}x"));
                 rows.push(json!({ "budget": budget, "threads": n, "msps": rate, "ratio": ratio }));
             }
         }
@@ -322,6 +340,13 @@ mod tests {
         slow.take(&mut signal, 1500);
         let worst = p.iter().zip(signal.predictions()).map(|(a, b)| (a - b).norm()).fold(0.0, f32::max);
         assert!(worst < 1e-5, "{worst}");
+        let mut fast = complex_fklms("hammerstein", 3).unwrap();
+        let mut slow = loop_over(textbook_hammerstein(500), 3).unwrap();
+        fast.take(&mut signal, 1500);
+        let p = signal.predictions().to_vec();
+        slow.take(&mut signal, 1500);
+        let worst = p.iter().zip(signal.predictions()).map(|(a, b)| (a - b).norm()).fold(0.0, f32::max);
+        assert!(worst < 1e-5, "hammerstein: {worst}");
     }
 
     #[test]

@@ -31,7 +31,14 @@ impl Textbook for Fklms {
             let distance: f32 = centre.iter().zip(x).map(|(c, x)| (c - x).norm_sqr()).sum();
             p += *a * (-distance * gamma).exp();
         }
-        let step = (y - p) * self.eta;
+        self.learn(x, (y - p) * self.eta);
+        p
+    }
+}
+
+impl Fklms {
+    /// Appends a centre; the oldest one goes where there are too many.
+    fn learn(&mut self, x: &[Complex32], step: Complex32) {
         if self.centres.len() < self.budget {
             self.centres.push(x.to_vec());
             self.coefficients.push(step);
@@ -40,6 +47,34 @@ impl Textbook for Fklms {
             self.coefficients[self.oldest] = step;
             self.oldest = (self.oldest + 1) % self.budget;
         }
+    }
+}
+
+/// fKLMS with the Hammerstein kernel and the Bayesian gain.
+pub(super) struct Hammerstein {
+    pub(super) base: Fklms,
+    pub(super) ratio: f32,
+}
+
+impl Textbook for Hammerstein {
+    fn adapt(&mut self, x: &[Complex32], y: Complex32) -> Complex32 {
+        let f = &mut self.base;
+        let gamma = 1.0 / (2.0 * f.sigma * f.sigma);
+        let mut p = Complex::new(0.0, 0.0);
+        for (centre, a) in f.centres.iter().zip(&mut f.coefficients) {
+            *a *= f.lambda;
+            let k: Complex32 = centre
+                .iter()
+                .zip(x)
+                .map(|(c, x)| {
+                    let d = x.norm() - c.norm();
+                    c.conj() * x * (-d * d * gamma).exp()
+                })
+                .sum();
+            p += *a * k;
+        }
+        let norm: f32 = x.iter().map(|x| x.norm_sqr()).sum();
+        f.learn(x, (y - p) * (self.ratio / (1.0 + self.ratio * norm)));
         p
     }
 }
@@ -66,13 +101,8 @@ impl Textbook for Qklms {
         let step = (y - p) * f.eta;
         if least <= self.epsilon * self.epsilon {
             f.coefficients[nearest] += step;
-        } else if f.centres.len() < f.budget {
-            f.centres.push(x.to_vec());
-            f.coefficients.push(step);
         } else {
-            f.centres[f.oldest].copy_from_slice(x);
-            f.coefficients[f.oldest] = step;
-            f.oldest = (f.oldest + 1) % f.budget;
+            f.learn(x, step);
         }
         p
     }

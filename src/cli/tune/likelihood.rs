@@ -6,12 +6,8 @@ use super::score::{Data, score};
 use crate::cli::{parallel, progress};
 use crate::filter::Window;
 use crate::filter::em::{Estimate, Features, Forgetting, estimate};
-use crate::filter::registry::{Recipe, Settings, Value, Values};
-use crate::kernel::{Kernel, Linear};
+use crate::filter::registry::{Likelihood, Recipe, Settings, Value, Values};
 use crate::{Complex64, Error, Result};
-
-/// The filters that are this model, exactly or nearly.
-pub(crate) const FILTERS: [&str; 4] = ["kalman", "lms", "klms", "fklms"];
 
 /// Features that stand for a kernel.
 const FEATURES: usize = 48;
@@ -42,7 +38,7 @@ pub(crate) fn fit(recipe: &'static Recipe, given: &Values, data: &Data) -> Resul
     let targets: Vec<Complex64> = rx.iter().map(wide).collect();
     let lambda = number(given, "lambda");
 
-    if recipe.name == "kalman" {
+    if recipe.likelihood == Some(Likelihood::Exact) {
         let forgetting = lambda.map_or(Forgetting::Learned(0.999), Forgetting::Fixed);
         let found = estimate(&inputs.concat(), &targets, forgetting)?;
         let mut values = Values::from([
@@ -51,7 +47,7 @@ pub(crate) fn fit(recipe: &'static Recipe, given: &Values, data: &Data) -> Resul
             ("noise".into(), number_of(found.model.noise)),
         ]);
         values.extend(given.clone());
-        return Ok(Some(Fitted { settings: recipe.settle(&values, spread)?, estimate: found, features: data.taps }));
+        return Ok(Some(Fitted { settings: recipe.settle_stream(&values, spread, data.taps)?, estimate: found, features: data.taps }));
     }
     if ["eta", "diffusion-ratio"].iter().any(|name| given.contains_key(*name)) {
         return Err(Error::parameter("method", "search where eta or diffusion-ratio is given: em would find them", "em"));
@@ -64,8 +60,8 @@ pub(crate) fn fit(recipe: &'static Recipe, given: &Values, data: &Data) -> Resul
         if let Some(sigma) = sigma {
             values.insert("sigma".into(), number_of(sigma));
         }
-        let settled = recipe.settle(&values, spread)?;
-        let kernel: Box<dyn Kernel<f64>> = if recipe.name == "lms" { Box::new(Linear) } else { settled.kernel()? };
+        let settled = recipe.settle_stream(&values, spread, data.taps)?;
+        let kernel = settled.kernel::<f64>()?;
         let finite = |x: &&Vec<Complex64>| x.iter().all(|z| z.re.is_finite() && z.im.is_finite());
         let usable = inputs.iter().filter(finite).count().max(1);
         let norm = inputs.iter().filter(finite).map(|x| kernel.norm(x)).sum::<f64>() / usable as f64;
@@ -74,18 +70,18 @@ pub(crate) fn fit(recipe: &'static Recipe, given: &Values, data: &Data) -> Resul
         inputs.iter().for_each(|x| features.map(x, &mut rows));
         let found = estimate(&rows, &targets, Forgetting::Fixed(lambda))?;
         values.insert("diffusion-ratio".into(), number_of(found.gain_ratio / norm));
-        if recipe.name == "fklms" {
+        if recipe.has("lambda") {
             values.insert("lambda".into(), Value::Number(lambda));
         }
-        Ok(Fitted { settings: recipe.settle(&values, spread)?, estimate: found, features: features.len() })
+        Ok(Fitted { settings: recipe.settle_stream(&values, spread, data.taps)?, estimate: found, features: features.len() })
     };
 
-    let settled = recipe.settle(given, spread)?;
+    let settled = recipe.settle_stream(given, spread, data.taps)?;
     let widths: Vec<Option<f64>> = match settled.values().contains_key("sigma") && !given.contains_key("sigma") {
         true => WIDTHS.iter().map(|w| Some(w * spread)).collect(),
         false => vec![number(given, "sigma")],
     };
-    let forgets = recipe.name == "fklms" && lambda.is_none();
+    let forgets = recipe.has("lambda") && lambda.is_none();
     let first = if forgets { 0.999 } else { lambda.unwrap_or(1.0) };
     let best = best_predictor(&widths, data, |&sigma| at(sigma, first))?;
     let Some((i, found)) = best else { return Ok(None) };

@@ -49,13 +49,13 @@ impl<T: Real> Job<T> {
         Self { inputs: room(), place: 0, windows: 0, coefficients, age: 0, sums: room() }
     }
 
-    fn run(&mut self, lags: &mut Lags<T>) {
+    fn run<L: Lags<T>>(&mut self, lags: &mut L) {
         for (i, &a) in self.coefficients.iter().enumerate() {
-            lags.learn(self.age - i, a);
+            lags.planes_mut().learn(self.age - i, a);
         }
         self.sums.clear();
         self.sums.resize(self.inputs.len(), Complex::zero());
-        let mut triangle: Triangle<T> = [[T::zero(); GROUP]; BLOCK];
+        let mut triangle: Triangle<L::Value> = [[L::Value::default(); GROUP]; BLOCK];
         let (mut place, mut done) = (self.place, 0);
         while done < self.inputs.len() {
             if place == 0 {
@@ -69,9 +69,9 @@ impl<T: Real> Job<T> {
 }
 
 /// What both threads see.
-struct Shared<T> {
+struct Shared<T, L> {
     /// Held while a job is worked on, so that jobs are done one after the other, by whoever has time.
-    lags: Mutex<Lags<T>>,
+    lags: Mutex<L>,
     /// Jobs to do, the oldest first.
     queue: Mutex<VecDeque<Box<Job<T>>>>,
     /// Jobs done, the oldest first.
@@ -79,7 +79,7 @@ struct Shared<T> {
     ended: AtomicBool,
 }
 
-impl<T: Real> Shared<T> {
+impl<T: Real, L: Lags<T>> Shared<T, L> {
     /// Does the next job, where there is one, nobody else is at work and, for one who waits for a job, none has just been done.
     fn work(&self, waits: bool) -> bool {
         let Ok(mut lags) = self.lags.try_lock() else { return false };
@@ -87,24 +87,24 @@ impl<T: Real> Shared<T> {
             return true;
         }
         let Some(mut job) = lock(&self.queue).pop_front() else { return false };
-        job.run(&mut lags);
+        job.run(&mut *lags);
         lock(&self.done).push_back(job);
         true
     }
 }
 
 /// The lags themselves, and the thread that works on them while there are samples enough.
-pub(super) struct Far<T: Real> {
-    shared: Arc<Shared<T>>,
+pub(super) struct Far<T: Real, L> {
+    shared: Arc<Shared<T, L>>,
     worker: Thread,
     // Boxed, as they travel: moving a job between threads moves a pointer.
     #[allow(clippy::vec_box)]
     spare: Vec<Box<Job<T>>>,
 }
 
-impl<T: Real> Far<T> {
+impl<T: Real, L: Lags<T>> Far<T, L> {
     /// Starts a thread for these lags.
-    pub(super) fn new(lags: Lags<T>) -> std::io::Result<Self> {
+    pub(super) fn new(lags: L) -> std::io::Result<Self> {
         let room = || Mutex::new(VecDeque::with_capacity(DEPTH));
         let shared = Arc::new(Shared { lags: Mutex::new(lags), queue: room(), done: room(), ended: AtomicBool::new(false) });
         let theirs = Arc::clone(&shared);
@@ -128,7 +128,7 @@ impl<T: Real> Far<T> {
     }
 
     /// The lags, for all that is not a job. No job may be under way.
-    pub(super) fn lags(&self) -> MutexGuard<'_, Lags<T>> {
+    pub(super) fn lags(&self) -> MutexGuard<'_, L> {
         lock(&self.shared.lags)
     }
 
@@ -163,7 +163,7 @@ impl<T: Real> Far<T> {
     }
 }
 
-impl<T: Real> Drop for Far<T> {
+impl<T: Real, L> Drop for Far<T, L> {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
         self.worker.unpark();
@@ -171,6 +171,6 @@ impl<T: Real> Drop for Far<T> {
 }
 
 /// A thread that panicked while it held a lock has left numbers behind, not broken promises.
-fn lock<L>(mutex: &Mutex<L>) -> MutexGuard<'_, L> {
+fn lock<S>(mutex: &Mutex<S>) -> MutexGuard<'_, S> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,56 +1,61 @@
 //! Kernel filters on streams, by lag.
 
+mod distances;
 mod far;
 mod lags;
+mod pairs;
+mod planes;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use self::far::{DEPTH, Far, JOB, LEAST};
-use self::lags::{Lags, Triangle, correct};
-use super::{Adaptive, Filter, GaussianKernelFilter, Portrait, Tracker, Weight, Windowed, finite, require, state};
+use self::distances::Distances;
+use self::far::{Far, LEAST};
+use self::lags::{Lags, Triangle};
+use self::pairs::Pairs;
+use super::{Adaptive, Filter, GaussianKernelFilter, Portrait, Tracker, Weight, finite, require, state};
 use crate::kernel::Kernel;
 use crate::simd::{BLOCK, GROUP};
 use crate::{Error, Real, Result};
 
-impl<T: Real, K: Kernel<T> + 'static> GaussianKernelFilter<T, K> {
-    /// The filter on a pair of streams, in its fastest form: [`Sliding`] where the dictionary is the last windows of the stream and the kernel is
-    /// Gaussian, else [`Windowed`].
-    pub fn into_tracker(self) -> Result<Box<dyn Tracker<T>>> {
-        let taps = self.taps();
-        Ok(match Sliding::new(self) {
-            Ok(sliding) => Box::new(sliding),
-            Err(filter) => Box::new(Windowed::new(filter, taps)?),
-        })
+/// `filter` on a stream by lag, or `filter` back where its dictionary is something other than the last inputs or its kernel has no form by lag.
+#[expect(clippy::result_large_err, reason = "the filter is handed back, not lost")]
+pub(super) fn by_lag<T: Real, K: Kernel<T>>(filter: GaussianKernelFilter<T, K>) -> Result<Box<dyn Tracker<T>>, GaussianKernelFilter<T, K>> {
+    match (filter.last_windows(), filter.kernel().gaussian(), filter.kernel().hammerstein()) {
+        (Some(budget), Some(gamma), _) => Ok(Box::new(Sliding::<T, K, Distances<T>>::new(filter, budget, gamma))),
+        (Some(budget), _, Some(gamma)) => Ok(Box::new(Sliding::<T, K, Pairs<T>>::new(filter, budget, gamma))),
+        _ => Err(filter),
     }
 }
 
-/// KLMS with a budget, fKLMS or NORMA with the Gaussian kernel on a stream: the same filter as [`Windowed`] makes of it, many times as fast, at a cost
-/// that does not depend on the number of taps.
+/// The scale of the coefficients below which they are rebased, and below which dividing by it is no longer harmless.
+const SMALL: f64 = 1e-6;
+const TOO_SMALL: f64 = 1e-20;
+
+/// KLMS with a budget, fKLMS or NORMA on a stream: the same filter as behind a window, many times as fast, at a cost that does not depend on the
+/// number of taps.
 ///
-/// With "drop the oldest", the centres are exactly the last `M` windows of the stream. The squared distance to the window `m` samples back
-/// then follows from that of the sample before by what enters and what leaves (O(1) for a centre, whatever the taps); forgetting is part of
-/// the exponent; and as kernel values do not depend on coefficients, the rows of eight samples are computed together and only a triangle of
-/// corrections between the eight is sequential. Nothing is approximated. Rounding differs: see below.
+/// With "drop the oldest", the centres are exactly the last `M` windows of the stream. What the kernel makes of the window `m` samples back then
+/// follows from the sample before by what enters and what leaves (O(1) for a centre, whatever the taps): the squared distance of the Gaussian
+/// kernel, the sum over taps of the [`Hammerstein`](crate::kernel::Hammerstein) kernel. Forgetting is a common factor of all coefficients; and as kernel
+/// values do not depend on coefficients, the rows of eight samples are computed together and only a triangle of
+/// corrections between the eight is sequential. Nothing is approximated. Rounding differs: the documentation of
+/// [`filter`](crate::filter) has the bound.
 ///
-/// Where the dictionary is *not* the last windows (while frozen, where a corrupt sample was skipped, after the decay was changed), the filter goes on
-/// with direct rows over the centres it has, until `M` windows in a row have been learned. Nothing is lost, only speed.
-///
-/// # Error bound
-///
-/// A carried distance is computed anew from the samples at least every `N = (M/2 + 8) · ⌈L/16⌉` samples, and each sample in between rounds. In units of
-/// the kernel's exponent, with `e` the largest exponent that the window at this lag had since, the error is at most `(N + L) · ε · (e + 160)`
-/// and usually a hundredth of that; a sample far outside the kernel's reach counts as `e = 40 L` (`f32`) or `80 L` (`f64`), whatever its size.
-pub struct Sliding<T: Real, K> {
+/// Where the dictionary is *not* the last windows (while frozen, where a corrupt sample was skipped), the filter goes on with direct rows over the centres
+/// it has, until `M` windows in a row have been learned. Nothing is lost, only speed.
+struct Sliding<T: Real, K, L> {
     /// Parameters always; the dictionary while `direct`.
     filter: GaussianKernelFilter<T, K>,
+    gamma: T,
     /// The youngest lags, or all of them.
-    lags: Lags<T>,
+    lags: L,
     /// Further lags, each range on a thread of its own.
-    far: Vec<Far<T>>,
+    far: Vec<Far<T, L>>,
     /// Coefficients that the further lags have not been told.
     untold: Vec<Complex<T>>,
     budget: usize,
@@ -61,8 +66,8 @@ pub struct Sliding<T: Real, K> {
     place: usize,
     /// The coefficients of this block's samples so far; the lags learn them when it is full.
     block: [Complex<T>; BLOCK],
-    unclean: usize,
-    frozen: bool,
+    /// The common factor of all coefficients, those of the lags and of the block: decay is one multiplication.
+    scale: T,
     /// A window.
     scratch: Vec<Complex<T>>,
 }
@@ -73,140 +78,66 @@ pub struct Sliding<T: Real, K> {
 struct Position<T: Real> {
     /// Inputs and coefficients, the newest first.
     samples: Vec<(Complex<T>, Complex<T>)>,
-    /// The exponents of all lags.
-    exponents: Vec<T>,
+    /// What the lags carry.
+    numbers: Vec<T>,
     /// The last lag in use.
     reached: u64,
-    blocks: u64,
+    count: u64,
     direct: bool,
     streak: u64,
     place: u64,
     block: [Complex<T>; BLOCK],
-    unclean: u64,
+    scale: T,
 }
 
-impl<T: Real, K: Kernel<T>> Sliding<T, K> {
-    /// `filter` on a stream, or `filter` back where its dictionary is something other than the last windows, its kernel is not Gaussian, or it
-    /// has already learned something.
-    #[expect(clippy::result_large_err, reason = "the filter is handed back, not lost")]
-    pub fn new(filter: GaussianKernelFilter<T, K>) -> Result<Self, GaussianKernelFilter<T, K>> {
-        let (Some(budget), Some(gamma), 0) = (filter.last_windows(), filter.kernel().gaussian(), filter.size()) else {
-            return Err(filter);
-        };
+impl<T: Real, K: Kernel<T>, L: Lags<T>> Sliding<T, K, L> {
+    /// `filter`, whose dictionary is the last `budget` inputs, with the `gamma` of its kernel, which the lags must be for.
+    fn new(filter: GaussianKernelFilter<T, K>, budget: usize, gamma: T) -> Self {
         let taps = filter.taps();
-        let mut sliding = Self {
+        Self {
+            // What it has learned so far were no windows of this stream.
+            direct: filter.size() > 0,
             filter,
-            lags: Lags::new(taps, 1, budget, budget, gamma),
+            gamma,
+            lags: L::new(taps, 1, budget, budget, gamma),
             far: Vec::new(),
             untold: Vec::with_capacity(2 * LEAST),
             budget,
-            direct: false,
             streak: 0,
             place: 0,
             block: [Complex::zero(); BLOCK],
-            unclean: 0,
-            frozen: false,
+            scale: T::one(),
             scratch: vec![Complex::zero(); taps],
-        };
-        sliding.set_decay();
-        Ok(sliding)
-    }
-
-    /// Spreads the lags over `threads` threads, this one included. Results stay the same to rounding; it pays from some thousand centres on.
-    ///
-    /// An error where the budget is too small to be spread, or the system has no thread left.
-    pub fn set_threads(&mut self, threads: usize) -> Result<()> {
-        let most = self.budget / LEAST;
-        if threads == 0 || (threads > 1 && threads > most) {
-            let expected = format!("1 or, with this budget, at most {}", most.max(1));
-            return Err(Error::parameter("threads", expected, threads));
         }
-        let (taps, budget, gamma) = (self.filter.taps(), self.budget, self.filter.kernel().gaussian().unwrap_or(T::one()));
-        // Whole groups, so that the ranges meet without a gap.
-        let near = if threads == 1 { budget } else { (budget / threads).next_multiple_of(GROUP) };
-        let share = ((budget - near) / threads.saturating_sub(1).max(1)).next_multiple_of(GROUP).max(GROUP);
-        let lags = Lags::new(taps, 1, near, budget, gamma);
-        let far = (near + 1..=budget).step_by(share);
-        let far = far.map(|first| Far::new(Lags::new(taps, first, budget.min(first + share - 1), budget, gamma)));
-        let far = far
-            .collect::<std::io::Result<Vec<_>>>()
-            .map_err(|e| Error::parameter("threads", "as many as the system can start", format!("{threads} ({e})")))?;
-        let samples: Vec<_> = self.samples().collect();
-        let (exponents, reached, blocks) = self.carried();
-        self.lags = lags;
-        self.far = far;
-        self.set_decay();
-        self.resume(&samples, &exponents, reached, blocks);
-        Ok(())
     }
 
     /// Inputs and coefficients, the newest first. The youngest lags know them all.
     fn samples(&self) -> impl DoubleEndedIterator<Item = (Complex<T>, Complex<T>)> + ExactSizeIterator + '_ {
-        (0..self.lags.reach()).map(|age| self.lags.sample(age))
-    }
-
-    /// The exponents of all lags, the last one in use, and the number of blocks.
-    fn carried(&self) -> (Vec<T>, usize, u64) {
-        let (exponents, reached, blocks) = self.lags.carried();
-        let mut exponents = exponents.to_vec();
-        for far in &self.far {
-            exponents.extend_from_slice(far.lags().carried().0);
-        }
-        (exponents, reached, blocks)
-    }
-
-    /// Goes on from there, whatever the number of threads. The block that has begun stays as it is.
-    fn resume(&mut self, samples: &[(Complex<T>, Complex<T>)], exponents: &[T], reached: usize, blocks: u64) {
-        let (near, mut further) = exponents.split_at(self.lags.len());
-        self.lags.take_over(samples.iter().copied());
-        self.lags.resume(near, reached, blocks);
-        for far in &self.far {
-            let mut lags = far.lags();
-            let (these, rest) = further.split_at(lags.len());
-            lags.take_over(samples.iter().copied());
-            lags.resume(these, reached, blocks);
-            further = rest;
-        }
-        self.untold.clear();
-        if !self.far.is_empty() {
-            self.untold.extend_from_slice(&self.block[..self.place]);
-        }
-    }
-
-    fn set_decay(&mut self) {
-        let (decay, before) = self.filter.decay_factor();
-        let offset = if before { 0 } else { -1 };
-        self.lags.set_decay(decay, offset);
-        for far in &self.far {
-            far.lags().set_decay(decay, offset);
-        }
+        (0..self.lags.planes().reach()).map(|age| self.lags.planes().sample(age))
     }
 
     /// Goes on with fewer lags, by direct rows until they have been filled.
-    fn shrink(&mut self, budget: usize, decay: T) {
+    fn shrink(&mut self, budget: usize) {
         if !self.direct && self.streak > 0 {
-            self.leave(decay);
+            self.leave();
         }
-        let (taps, gamma) = (self.filter.taps(), self.filter.kernel().gaussian().unwrap_or(T::one()));
-        let mut lags = Lags::new(taps, 1, budget, budget, gamma);
+        let mut lags = L::new(self.filter.taps(), 1, budget, budget, self.gamma);
         lags.take_over(self.samples());
         self.budget = budget;
         self.lags = lags;
         self.far.clear();
         self.untold.clear();
         self.streak = 0;
-        self.set_decay();
     }
 
     /// From lags to direct rows: hands the dictionary to the filter.
-    fn leave(&mut self, decay: T) {
+    fn leave(&mut self) {
         self.commit();
         self.filter.reset();
         for age in (0..self.streak).rev() {
-            self.lags.window(age, &mut self.scratch);
-            let (_, coefficient) = self.lags.sample(age);
-            let power = decay.powi(i32::try_from(age).unwrap_or(i32::MAX));
-            self.filter.append(&self.scratch, coefficient * power);
+            self.lags.planes().window(age, &mut self.scratch);
+            let (_, coefficient) = self.lags.planes().sample(age);
+            self.filter.append(&self.scratch, coefficient * self.scale);
         }
         self.direct = true;
         self.streak = 0;
@@ -229,29 +160,40 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
     /// Gives the lags the coefficients of the block so far.
     fn commit(&mut self) {
         for (age, &a) in self.block[..self.place].iter().rev().enumerate() {
-            self.lags.learn(age, a);
+            self.lags.planes_mut().learn(age, a);
         }
         self.place = 0;
     }
 
-    /// One sample by direct rows, as [`Windowed`] does it.
-    fn step(&mut self, u: Complex<T>, y: Complex<T>) -> Complex<T> {
-        let u = if finite(u) {
-            u
-        } else {
-            self.unclean = self.filter.taps();
-            Complex::zero()
-        };
+    /// Takes a small scale into the coefficients. By a power of two, which rounds nothing: it does not matter when.
+    fn rebase(&mut self) {
+        if self.scale.wide() >= SMALL {
+            return;
+        }
+        let forgotten = self.scale.wide() < TOO_SMALL;
+        let factor = if forgotten { T::zero() } else { T::of(self.scale.wide().log2().floor().exp2()) };
+        self.scale = if forgotten { T::one() } else { self.scale / factor };
+        self.lags.planes_mut().rescale(factor);
+        for far in &self.far {
+            far.lags().planes_mut().rescale(factor);
+        }
+        self.block.iter_mut().chain(&mut self.untold).for_each(|a| *a *= factor);
+    }
+
+    /// One sample by direct rows, as behind a window.
+    fn step(&mut self, u: Complex<T>, y: Complex<T>, learn: bool) -> Complex<T> {
         self.lags.note(u);
-        self.lags.window(0, &mut self.scratch);
-        let learn = !self.frozen && self.unclean == 0;
-        self.unclean = self.unclean.saturating_sub(1);
+        self.lags.planes().window(0, &mut self.scratch);
         let admitted = self.filter.admitted();
         let p = if learn { self.filter.adapt(&self.scratch, y) } else { self.filter.predict(&self.scratch) };
-        let learned = self.filter.admitted() > admitted;
-        self.streak = if learned { self.streak + 1 } else { 0 };
-        if learned {
-            self.lags.learn(0, (y - p) * self.filter.unit_gain());
+        if self.filter.admitted() > admitted {
+            let (gain, decay) = self.filter.factors(self.filter.kernel().norm(&self.scratch));
+            self.scale *= decay;
+            self.rebase();
+            self.lags.planes_mut().learn(0, (y - p) * gain / self.scale);
+            self.streak += 1;
+        } else {
+            self.streak = 0;
         }
         if self.streak >= self.budget {
             self.enter();
@@ -259,7 +201,7 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
         p
     }
 
-    /// Samples of one block, all finite, by lag; `further` is what the further lags contribute. Returns how many were done: less than all where a
+    /// Samples of one block by lag, learned; `further` is what the further lags contribute. Returns how many were done: less than all where a
     /// step overflowed.
     fn block(
         &mut self,
@@ -272,19 +214,24 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
             self.lags.begin_block(self.streak);
         }
         let mut sums = [Complex::zero(); BLOCK];
-        let mut triangle: Triangle<T> = [[T::zero(); GROUP]; BLOCK];
+        let mut triangle: Triangle<L::Value> = [[L::Value::default(); GROUP]; BLOCK];
         self.lags.rows(tx, &mut sums[..tx.len()], &mut triangle);
         further(self, &mut sums[..tx.len()]);
-        let gain = self.filter.unit_gain();
+        let before = self.filter.decays_first();
         for s in 0..tx.len() {
-            p[s] = correct(sums[s], &triangle[s], &self.block[..self.place]);
-            let step = (rx[s] - p[s]) * gain;
-            if !finite(step) {
-                self.lags.undo(tx.len() - s);
-                self.leave(self.filter.decay_factor().0);
+            let (norm, values) = L::values(&triangle[s]);
+            let (gain, decay) = self.filter.factors(norm);
+            let scale = self.scale * decay;
+            p[s] = L::correct(sums[s], values, &self.block[..self.place]) * if before { scale } else { self.scale };
+            let step = (rx[s] - p[s]) * gain / scale;
+            if !(finite(step) && norm.is_finite() && scale.wide() >= TOO_SMALL) {
+                self.lags.planes_mut().undo(tx.len() - s);
+                self.leave();
                 return s;
             }
+            self.filter.note_step(norm);
             self.block[self.place] = step;
+            self.scale = scale;
             self.place += 1;
             self.streak = self.budget.min(self.streak + 1);
         }
@@ -294,69 +241,14 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
         tx.len()
     }
 
-    /// Any number of samples, all finite, by lag, with the help of other threads. Returns how many were done, as [`block`](Self::block) does.
-    fn spread(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], p: &mut [Complex<T>]) -> usize {
-        // Handing over less than this costs more than it saves.
-        let wake = tx.len() >= 4 * JOB;
-        let (mut given, mut done, mut under_way) = (0, 0, 0);
-        while done < tx.len() {
-            while given < tx.len() && under_way < DEPTH {
-                let place = (self.place + given - done) % BLOCK;
-                // Jobs end with a block.
-                let n = (JOB - place).min(tx.len() - given);
-                let windows = self.budget.min(self.streak + given - done);
-                // The oldest untold coefficient lies behind all samples given but not done, and those younger than itself.
-                let age = (given - done + self.untold.len()).saturating_sub(1);
-                for far in &mut self.far {
-                    far.give(wake, |job| {
-                        job.inputs.extend_from_slice(&tx[given..given + n]);
-                        job.coefficients.extend_from_slice(&self.untold);
-                        (job.place, job.windows, job.age) = (place, windows, age);
-                    });
-                }
-                self.untold.clear();
-                given += n;
-                under_way += 1;
-            }
-            let mut jobs_sum = [Complex::zero(); JOB];
-            let n = (JOB - self.place).min(tx.len() - done);
-            let (mut fetched, mut at) = (false, 0);
-            while at < n {
-                let m = (BLOCK - self.place).min(n - at);
-                let span = done + at..done + at + m;
-                let further = |this: &mut Self, sums: &mut [Complex<T>]| {
-                    if !fetched {
-                        for far in &mut this.far {
-                            let job = far.fetch();
-                            jobs_sum.iter_mut().zip(&job.sums).for_each(|(sum, &s)| *sum += s);
-                            far.recycle(job);
-                        }
-                        fetched = true;
-                    }
-                    sums.iter_mut().zip(&jobs_sum[at..]).for_each(|(sum, &s)| *sum += s);
-                };
-                let first = self.place;
-                let learned = self.block(&tx[span.clone()], &rx[span.clone()], further, &mut p[span]);
-                if learned < m {
-                    for far in &mut self.far {
-                        for _ in 1..under_way {
-                            let job = far.fetch();
-                            far.recycle(job);
-                        }
-                    }
-                    return done + at + learned;
-                }
-                self.untold.extend_from_slice(&self.block[first..first + m]);
-                at += m;
-            }
-            done += n;
-            under_way -= 1;
-        }
-        done
+    /// How many samples the scale lasts, from where it is rebased.
+    fn lasting(&self) -> usize {
+        let least = self.filter.least_decay().wide();
+        if least < 1.0 { ((0.5 * (TOO_SMALL / SMALL).ln() / least.max(0.0).ln()) as usize).max(1) } else { usize::MAX }
     }
 }
 
-impl<T: Real, K: Kernel<T>> Adaptive for Sliding<T, K> {
+impl<T: Real, K: Kernel<T>, L: Lags<T>> Adaptive for Sliding<T, K, L> {
     fn size(&self) -> usize {
         if self.direct { self.filter.size() } else { self.streak }
     }
@@ -368,7 +260,7 @@ impl<T: Real, K: Kernel<T>> Adaptive for Sliding<T, K> {
             far.lags().clear();
         }
         self.untold.clear();
-        (self.direct, self.streak, self.place, self.unclean) = (false, 0, 0, 0);
+        (self.direct, self.streak, self.place, self.scale) = (false, 0, 0, T::one());
     }
 
     fn set(&mut self, name: &str, value: f64) -> Result<()> {
@@ -376,105 +268,91 @@ impl<T: Real, K: Kernel<T>> Adaptive for Sliding<T, K> {
             require(value >= 1.0 && value.fract() == 0.0, name, "a whole number, at least 1", value)?;
             return self.set_threads(value as usize);
         }
-        let (before, _) = self.filter.decay_factor();
         self.filter.set(name, value)?;
         if name == "budget" {
-            self.shrink(value as usize, before);
-            return Ok(());
-        }
-        if self.filter.decay_factor().0 != before {
-            // The past has decayed by the old factor, the lags would apply the new one to all of it.
-            if !self.direct && self.streak > 0 {
-                self.leave(before);
-            }
-            self.streak = 0;
-            self.set_decay();
+            self.shrink(value as usize);
         }
         Ok(())
     }
 
     fn save(&self) -> Result<Vec<u8>> {
-        let (exponents, reached, blocks) = self.carried();
+        let (numbers, reached, count) = self.carried();
         let position = Position {
             samples: self.samples().collect(),
-            exponents,
+            numbers,
             reached: reached as u64,
-            blocks,
+            count,
             direct: self.direct,
             streak: self.streak as u64,
             place: self.place as u64,
             block: self.block,
-            unclean: self.unclean as u64,
+            scale: self.scale,
         };
         state::encode(&state::kind::<T>("sliding"), &(self.filter.save()?, position))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<()> {
         let (filter, position): (Vec<u8>, Position<T>) = state::decode(&state::kind::<T>("sliding"), bytes)?;
-        state::same_shape("samples in its history", position.samples.len(), self.lags.reach())?;
-        state::same_shape("lags", position.exponents.len(), self.budget)?;
-        if position.streak > self.budget as u64 || position.place >= BLOCK as u64 || position.reached > (self.lags.reach() + BLOCK) as u64 {
+        let reach = self.lags.planes().reach();
+        state::same_shape("samples in its history", position.samples.len(), reach)?;
+        state::same_shape("lags", position.numbers.len(), self.carried().0.len())?;
+        if position.streak > self.budget as u64 || position.place >= BLOCK as u64 || position.reached > (reach + BLOCK) as u64 {
             return Err(Error::State("its position is beyond its budget or block".into()));
         }
+        if !(position.scale.wide() >= TOO_SMALL && position.scale <= T::one() + T::one()) {
+            return Err(Error::State("its coefficients have no scale".into()));
+        }
         self.filter.restore(&filter)?;
-        self.set_decay();
-        (self.direct, self.block) = (position.direct, position.block);
+        (self.direct, self.block, self.scale) = (position.direct, position.block, position.scale);
         (self.streak, self.place) = (position.streak as usize, position.place as usize);
-        self.unclean = (position.unclean as usize).min(self.filter.taps());
-        self.resume(&position.samples, &position.exponents, position.reached as usize, position.blocks);
+        self.resume(&position.samples, &position.numbers, position.reached as usize, position.count);
         Ok(())
     }
 }
 
-impl<T: Real, K: Kernel<T>> Tracker<T> for Sliding<T, K> {
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
-        assert!(tx.len() == rx.len() && tx.len() == prediction.len(), "slices of one length");
+impl<T: Real, K: Kernel<T>, L: Lags<T>> Tracker<T> for Sliding<T, K, L> {
+    fn taps(&self) -> usize {
+        self.filter.taps()
+    }
+
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
         if let Some(variance) = variance {
             variance.fill(T::nan());
         }
         let mut i = 0;
+        if !learn && !self.direct && !tx.is_empty() {
+            self.leave();
+        }
         while i < tx.len() {
-            if !self.direct {
-                let most = tx.len() - i;
-                let most = if self.far.is_empty() { most.min(BLOCK - self.place) } else { most };
-                let clean = if self.frozen || self.unclean > 0 {
-                    0
-                } else {
-                    tx[i..i + most].iter().zip(&rx[i..i + most]).take_while(|&(&u, &y)| finite(u) && finite(y)).count()
-                };
-                let (tx, rx, p) = (&tx[i..i + clean], &rx[i..i + clean], &mut prediction[i..i + clean]);
-                if clean == 0 {
-                    self.leave(self.filter.decay_factor().0);
-                } else if self.far.is_empty() {
-                    i += self.block(tx, rx, |_, _| {}, p);
-                } else {
-                    i += self.spread(tx, rx, p);
-                }
-            } else {
-                prediction[i] = self.step(tx[i], rx[i]);
+            if self.direct {
+                prediction[i] = self.step(tx[i], rx[i], learn);
                 i += 1;
+                continue;
+            }
+            self.rebase();
+            if self.far.is_empty() {
+                let span = i..tx.len().min(i + BLOCK - self.place);
+                i += self.block(&tx[span.clone()], &rx[span.clone()], |_, _| {}, &mut prediction[span]);
+            } else {
+                let span = i..tx.len().min(i.saturating_add(self.lasting()));
+                i += self.spread(&tx[span.clone()], &rx[span.clone()], &mut prediction[span]);
             }
         }
     }
 
-    fn gap(&mut self) {
-        self.unclean = self.filter.taps() - 1;
-    }
-
-    fn freeze(&mut self, frozen: bool) {
-        self.frozen = frozen;
+    fn form(&self) -> &'static str {
+        "sliding"
     }
 
     fn portrait(&self) -> Portrait {
         if self.direct {
             return self.filter.portrait();
         }
-        let (decay, _) = self.filter.decay_factor();
         let weight = |age: usize| {
             // The coefficients of this block are not with the lags yet.
-            let coefficient = if age < self.place { self.block[self.place - 1 - age] } else { self.lags.sample(age).1 };
-            Weight { age: age as u64, size: coefficient.norm().wide() * decay.wide().powi(i32::try_from(age).unwrap_or(i32::MAX)) }
+            let coefficient = if age < self.place { self.block[self.place - 1 - age] } else { self.lags.planes().sample(age).1 };
+            Weight { age: age as u64, size: coefficient.norm().wide() * self.scale.wide() }
         };
-        Portrait { weights: (0..self.streak).map(weight).collect(), ..Portrait::default() }
+        Portrait { weights: (0..self.streak).map(weight).collect(), ..self.filter.portrait() }
     }
 }
