@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, Series, fault::guarded, message, tags, window::CleanWindow};
-use crate::{files, filter::Filter};
+use super::{Fault, fault::guarded, message, tags, window::CleanWindow};
+use crate::{files, filter::Filter, metrics::Series};
 
 /// Predicts each of M received streams from N transmitted ones.
 ///
