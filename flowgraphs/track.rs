@@ -24,7 +24,7 @@ use futuresdr::{
 };
 
 #[cfg(feature = "soapy")]
-use crate::blocks::{Health, Radio, Repeat, SoapySink, SoapySource};
+use crate::blocks::{Radio, Repeat, SoapySink, SoapySource};
 use crate::{
     blocks::{Align, BedSource, Controls, Fault, Follow, Gauge, IqSink, IqSource, Level, Levels, Probe, Summary, Track, Watcher},
     channel::TestBed,

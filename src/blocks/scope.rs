@@ -25,7 +25,7 @@ pub struct Stretch {
     pub target: Vec<Complex32>,
     /// What it predicted.
     pub prediction: Vec<Complex32>,
-    /// The portrait before every [`PIECE`](Self::PIECE) samples.
+    /// Taps and nonlinearity before every [`PIECE`](Self::PIECE) samples; none of a filter that has neither.
     pub portraits: Vec<Portrait>,
 }
 
@@ -47,6 +47,8 @@ pub(super) struct Scope {
     /// Samples until the next stretch begins.
     wait: u64,
     pause: u64,
+    /// Whether the tracker has shown itself to have nothing to show.
+    blank: bool,
 }
 
 impl Scope {
@@ -61,37 +63,40 @@ impl Scope {
             if self.now.target.is_empty() {
                 self.now.start = time;
             }
-            self.now.portraits.push(portrait());
+            if !self.blank {
+                let portrait = Portrait { weights: Vec::new(), ..portrait() };
+                self.blank = portrait == Portrait::default();
+                self.now.portraits.push(portrait);
+            }
         }
     }
 
-    /// Takes in what was tracked, at most [`to_boundary`](Self::to_boundary) samples; true when a stretch is whole.
-    pub(super) fn push(&mut self, input: &[Complex32], target: &[Complex32], prediction: &[Complex32]) -> bool {
+    /// Takes in what was tracked, at most [`to_boundary`](Self::to_boundary) samples.
+    pub(super) fn push(&mut self, input: &[Complex32], target: &[Complex32], prediction: &[Complex32]) {
         if self.wait > 0 {
             self.wait -= (target.len() as u64).min(self.wait);
-            return false;
+            return;
         }
         self.now.input.extend_from_slice(input);
         self.now.target.extend_from_slice(target);
         self.now.prediction.extend_from_slice(prediction);
-        self.now.target.len() >= WHOLE && self.close()
+        if self.now.target.len() >= WHOLE {
+            self.close();
+        }
     }
 
-    /// Ends the stretch at a gap, or with the streams; true when it is one to look at.
-    pub(super) fn close(&mut self) -> bool {
+    /// Ends the stretch: it is whole, or there is a gap, or the streams end.
+    pub(super) fn close(&mut self) {
         let now = std::mem::take(&mut self.now);
         let length = now.target.len();
-        if length < LEAST && self.last.is_some() {
-            return false;
+        if length >= LEAST {
+            self.pause = (2 * self.pause).clamp(FIRST, LAST);
+            self.wait = self.pause - length as u64;
         }
-        self.pause = (2 * self.pause).clamp(FIRST, LAST);
-        self.wait = if length < LEAST { 0 } else { self.pause - length as u64 };
         // At the end of the streams, or between gaps, a little of the present is worth less than much of what was just before.
-        let better = self.last.as_ref().is_none_or(|last| 2 * length >= last.target.len()) && length > 0;
-        if better {
+        if length > 0 && self.last.as_ref().is_none_or(|last| 2 * length >= last.target.len()) {
             self.last = Some(Arc::new(now));
         }
-        better
     }
 
     pub(super) fn last(&self) -> Option<Arc<Stretch>> {
@@ -109,7 +114,7 @@ mod tests {
         while at < to {
             scope.begin(at, || {
                 asked += 1;
-                Portrait::default()
+                Portrait { taps: vec![Default::default()], ..Portrait::default() }
             });
             let n = scope.to_boundary().min(to - at).min(512);
             let samples: Vec<_> = (at..at + n).map(|i| Complex32::new(i as f32, 0.0)).collect();
@@ -133,7 +138,8 @@ mod tests {
     fn a_short_stream_is_kept_whole_and_a_gap_is_never_inside() {
         let mut scope = Scope::default();
         push(&mut scope, 0, 5000);
-        assert!(scope.last().is_none() && scope.close());
+        assert!(scope.last().is_none());
+        scope.close();
         assert_eq!(scope.last().unwrap().target.len(), 5000);
         let mut scope = Scope::default();
         for k in 0..100 {

@@ -13,14 +13,18 @@ use std::{
 use futuresdr::runtime::dev::prelude::*;
 
 use super::{Command, Controls, Fault, Latency, Probe, Report, Summary, TapHistory, controls, fault::guarded, message, scope::Scope, tags};
-use crate::{files, filter::Tracker, metrics::Series};
+use crate::{
+    files,
+    filter::{Adaptive, Guard, Tracker},
+    metrics::Series,
+};
 
 /// Predicts each sample of `rx` from the samples of `tx` up to it, and learns.
 ///
 /// Swap the inputs and it equalises: `rx.track.tx` with the known signal on `rx` makes `prediction` the equalised stream.
 ///
-/// Any [`Tracker`] fits, boxed or by its type, one of this library or your own. Predictions are those of the bare tracker, bit for bit,
-/// however the runtime cuts the streams.
+/// Any [`Tracker`] fits, boxed or by its type, one of this library or your own. Predictions are those of the tracker behind a [`Guard`], bit for
+/// bit, however the runtime cuts the streams.
 ///
 /// # Stream Inputs
 ///
@@ -29,7 +33,7 @@ use crate::{files, filter::Tracker, metrics::Series};
 /// # Stream Outputs
 ///
 /// `prediction`: one step ahead. `error`: `rx − prediction`. Tags of both inputs go to both; a tag [`gap`](super::gap) makes the tracker
-/// learn nothing until its window lies behind the hole.
+/// learn nothing until its window lies behind it.
 ///
 /// # Message Inputs
 ///
@@ -125,7 +129,7 @@ where
 {
     /// A block around `tracker` with buffers of another kind than the default.
     pub fn with_buffers(tracker: T) -> Self {
-        let core = Core { tracker, series: Series::new(4096, 0), missing: 0, observed: None, frozen: false, bypass: false, keep: None };
+        let core = Core { tracker: Guard::new(tracker), series: Series::new(4096, 0), missing: 0, observed: None, bypass: false, keep: None };
         let (controls, calls) = Controls::new();
         let (mut tx, mut rx, mut prediction, mut error) = (I::default(), I::default(), O::default(), O::default());
         for input in [&mut tx, &mut rx] {
@@ -195,14 +199,13 @@ where
         if let (Some(observed), Some(taps)) = (&mut self.core.observed, taps) {
             observed.taps = taps;
         }
-        self.core.tracker.freeze(self.core.frozen);
         self.probe.write(self.core.report());
         Ok(())
     }
 
     /// The tracker inside.
     pub fn tracker(&self) -> &T {
-        &self.core.tracker
+        self.core.tracker.tracker()
     }
 
     /// The errors over time.
@@ -271,21 +274,18 @@ where
     async fn load(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
         message::answer("load", &p, |p| {
             let path = files::within(self.confined.as_deref(), message::text(p)?)?;
-            self.core.tracker.restore(&files::read(&path)?)?;
-            self.core.tracker.freeze(self.core.frozen);
-            Ok(())
+            self.core.tracker.restore(&files::read(&path)?)
         })
     }
 }
 
 /// The block without its ports.
 struct Core<T> {
-    tracker: T,
+    tracker: Guard<f32, T>,
     series: Series,
     /// Samples in gaps of known length.
     missing: u64,
     observed: Option<Observed>,
-    frozen: bool,
     bypass: bool,
     keep: Option<(u64, Keep)>,
 }
@@ -300,13 +300,10 @@ struct Observed {
 impl<T: Tracker<f32>> Core<T> {
     fn obey(&mut self, command: &Command) -> crate::Result<()> {
         match command {
-            Command::Adapt(learn) => {
-                self.frozen = !learn;
-                self.tracker.freeze(self.frozen);
-            }
+            Command::Adapt(learn) => self.tracker.freeze(!learn),
             Command::Bypass(bypass) => {
                 if self.bypass && !bypass {
-                    self.tracker.gap();
+                    self.tracker.gap(0);
                 }
                 self.bypass = *bypass;
             }
@@ -347,9 +344,9 @@ impl<T: Tracker<f32>> Core<T> {
         let (mut at, mut gaps) = (0, gaps.iter().copied().peekable());
         while at < rx.len() {
             if let Some((_, missing)) = gaps.next_if(|&(gap, _)| gap == at) {
-                self.tracker.gap();
+                self.tracker.gap(missing);
                 self.missing += missing;
-                self.observed.iter_mut().for_each(|o| drop(o.scope.close()));
+                self.observed.iter_mut().for_each(|o| o.scope.close());
             }
             let to_snapshot = self.keep.as_ref().map_or(u64::MAX, |(every, _)| every - self.series.samples() % every);
             let to_portrait = self.observed.as_ref().map_or(u64::MAX, |o| o.scope.to_boundary());
@@ -444,7 +441,7 @@ where
     }
     async fn deinit(&mut self, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
         self.calls = None;
-        self.core.observed.iter_mut().for_each(|o| drop(o.scope.close()));
+        self.core.observed.iter_mut().for_each(|o| o.scope.close());
         self.probe.end(self.summary());
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! How good a set of parameters is: its one-step-ahead error on the data.
 
+use crate::filter::Guard;
 use crate::filter::registry::{self, Settings};
 use crate::dsp::db;
 use crate::metrics::power;
@@ -80,7 +81,7 @@ pub(crate) struct Score {
 
 /// Runs the filter; gives up where it can no longer catch up with `rival`.
 pub(crate) fn score(settings: &Settings, data: &Data, rival: Option<&Score>) -> Result<Score> {
-    let mut tracker = registry::tracker::<f32>(settings, data.taps)?;
+    let mut tracker = Guard::new(registry::tracker::<f32>(settings, data.taps)?);
     let n = data.rx.len();
     let mut prediction = vec![Complex32::default(); n / CHECKS + 1];
     let mut errors = Vec::with_capacity(CHECKS);
