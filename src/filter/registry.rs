@@ -43,7 +43,7 @@ pub const PARAMETERS: &[Parameter] = &[
     number("ridge", "NORMA's regularisation: coefficients decay by 1 - eta*ridge"),
     number("epsilon", "QKLMS's quantisation radius, in units of the input's amplitude"),
     number("budget", "most centres that are kept; the oldest one goes"),
-    number("threads", "threads for one stream through klms, fklms or norma with a large budget"),
+    number("workers", "threads for one stream through klms, fklms or norma with a large budget"),
     number("floor", "centres whose effective coefficient falls below this go"),
     number("mu", "NLMS's step, between 0 and 2"),
     number("regularization", "NLMS's eps and RLS's c, in units of input power"),
@@ -114,7 +114,7 @@ use Preset::{Is, Named, Off, Spread};
 
 const KERNEL: [(&str, Preset); 3] = [("kernel", Named("gaussian")), ("sigma", Spread(1.0)), ("degree", Is(3.0))];
 const GAIN: [(&str, Preset); 2] = [("eta", Is(0.5)), ("diffusion-ratio", Off)];
-const THREADS: (&str, Preset) = ("threads", Off);
+const THREADS: (&str, Preset) = ("workers", Off);
 const PRUNE: [(&str, Preset); 2] = [("budget", Off), ("floor", Off)];
 
 /// Joins parameter lists at compile time.
@@ -412,7 +412,7 @@ impl Settings {
 
     /// A stream's filter on as many threads as were asked for.
     fn threaded<T: Real>(&self, mut tracker: Box<dyn Tracker<T>>) -> Result<Box<dyn Tracker<T>>> {
-        if let Some(threads) = self.optional("threads")? {
+        if let Some(threads) = self.optional("workers")? {
             tracker.set("threads", threads)?;
         }
         Ok(tracker)
