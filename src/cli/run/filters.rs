@@ -6,7 +6,7 @@ use crate::{
     Error, Result,
     filter::{
         Tracker,
-        registry::{self, Preset, Recipe, Settings, Task, Value, Values},
+        registry::{self, Preset, Recipe, Settings, Value, Values},
     },
 };
 
@@ -26,7 +26,7 @@ pub(in crate::cli) struct Wanted<'a> {
 
 /// The names of all filters that run on streams.
 pub(in crate::cli) fn streams() -> Vec<&'static str> {
-    registry::of_task(Task::Regression).chain(registry::of_task(Task::Stream)).collect()
+    registry::RECIPES.iter().filter(|r| r.tracks()).map(|r| r.name).collect()
 }
 
 /// A filter and what the user wants of it.
@@ -47,9 +47,9 @@ impl Choice {
 
     /// The budget that it will have; none for one without centres.
     pub(in crate::cli) fn budget(&self) -> Option<usize> {
-        let preset = self.recipe.parameters.iter().find(|(p, _)| *p == "budget").map(|(_, preset)| preset);
-        match (self.given.get("budget"), preset) {
-            (Some(Value::Number(budget)), _) | (None, Some(Preset::Is(budget))) => Some(*budget as usize),
+        match (self.given.get("budget"), self.recipe.parameter("budget")?.preset) {
+            (Some(Value::Number(budget)), _) => Some(*budget as usize),
+            (None, Preset::Is(budget)) => Some(budget as usize),
             _ => None,
         }
     }
@@ -61,19 +61,16 @@ pub(in crate::cli) fn choose(wanted: &Wanted<'_>, kind: &'static str, known: &[&
     for name in &wanted.names {
         let names: &[&str] = if *name == "all" { known } else { std::slice::from_ref(name) };
         for name in names {
-            if !known.contains(name) {
-                return Err(Error::unknown(kind, *name, known.iter().copied().chain(["all"])));
-            }
-            let recipe = registry::recipe(name)?;
+            let found = registry::recipe(name).ok().filter(|r| known.contains(&r.name));
+            let recipe = found.ok_or_else(|| Error::unknown(kind, *name, known.iter().copied().chain(["all"])))?;
             if !recipes.iter().any(|r| r.name == recipe.name) {
                 recipes.push(recipe);
             }
         }
     }
-    let has = |recipe: &Recipe, name: &str| recipe.parameters.iter().any(|(p, _)| *p == name);
     // Among several filters a parameter is for those that have it; one that none of them has is a mistake.
-    if let Some(name) = wanted.given.keys().find(|name| !recipes.iter().any(|r| has(r, name))) {
-        let mut known: Vec<String> = recipes.iter().flat_map(|r| r.parameters.iter().map(|(p, _)| (*p).to_owned())).collect();
+    if let Some(name) = wanted.given.keys().find(|name| !recipes.iter().any(|r| r.has(name))) {
+        let mut known: Vec<String> = recipes.iter().flat_map(|r| r.parameters.iter().map(|p| p.name.to_owned())).collect();
         known.sort();
         known.dedup();
         let filter = recipes.iter().map(|r| r.name).collect::<Vec<_>>().join(", ");
@@ -82,10 +79,8 @@ pub(in crate::cli) fn choose(wanted: &Wanted<'_>, kind: &'static str, known: &[&
     let file = wanted.file.map(read).transpose()?.unwrap_or_default();
     let choices = recipes.into_iter().map(|recipe| {
         let mut given = file.get(recipe.name).cloned().unwrap_or_default();
-        given.extend(wanted.given.iter().filter(|(name, _)| has(recipe, name)).map(|(name, value)| (name.clone(), value.clone())));
-        // LMS has weights: a limit would make it remember samples only to drop them.
-        let grows = |(p, preset): &(&str, Preset)| *p == "budget" && matches!(preset, Preset::Off);
-        if recipe.name != "lms" && recipe.parameters.iter().any(grows) {
+        given.extend(wanted.given.iter().filter(|(name, _)| recipe.has(name)).map(|(name, value)| (name.clone(), value.clone())));
+        if recipe.grows() {
             given.entry("budget".into()).or_insert(Value::Number(BUDGET));
         }
         Choice { recipe, given, taps: wanted.taps }
@@ -96,12 +91,12 @@ pub(in crate::cli) fn choose(wanted: &Wanted<'_>, kind: &'static str, known: &[&
 }
 
 /// Parameters by filter: a table for each.
-fn read(path: &Path) -> Result<BTreeMap<String, Values>> {
+fn read(path: &Path) -> Result<BTreeMap<&'static str, Values>> {
     let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
     let file: BTreeMap<String, Values> = toml::from_str(&text).map_err(|e| Error::file(path, "parameters", e.message()))?;
-    for (name, values) in &file {
-        let recipe = registry::recipe(name).map_err(|e| Error::file(path, format!("[{name}]"), e.to_string()))?;
-        recipe.settle(values, 1.0).map_err(|e| Error::file(path, format!("[{name}]"), e.to_string()))?;
-    }
-    Ok(file)
+    let check = |(name, values): (String, Values)| {
+        let recipe = registry::recipe(&name).and_then(|recipe| recipe.settle(&values, 1.0).map(|_| recipe));
+        Ok((recipe.map_err(|e| Error::file(path, format!("[{name}]"), e.to_string()))?.name, values))
+    };
+    file.into_iter().map(check).collect()
 }

@@ -16,6 +16,7 @@ use super::run::{
     input,
 };
 use super::{interrupt, parallel, progress};
+use crate::filter::registry::{self, Likelihood};
 use crate::{Error, Result};
 use report::{Files, Tuned};
 use score::{Data, score};
@@ -74,7 +75,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
     let (kind, known) = match args.method {
         Method::Search => ("filter", filters::streams()),
-        Method::Em => ("filter with a likelihood", likelihood::FILTERS.to_vec()),
+        Method::Em => ("filter with a likelihood", registry::RECIPES.iter().filter(|r| r.likelihood.is_some()).map(|r| r.name).collect()),
     };
     let choices = choose(&args.filters.wanted(&["all"], None)?, kind, &known)?;
     let files = Files::new(&args.out, args.force)?;
@@ -223,7 +224,7 @@ fn by_likelihood(choices: &[Choice], data: &Data) -> Result<Vec<Tuned>> {
         let Some(fitted) = likelihood::fit(recipe, given, data)? else { break };
         let model = fitted.estimate.model;
         let mut note = format!("sigma_d^2 = {:.4e}, sigma_n^2 = {:.4e}", model.process_noise, model.noise);
-        if recipe.name != "kalman" {
+        if recipe.likelihood == Some(Likelihood::Features) {
             note += &format!(", their ratio {:.4e}, {} features", model.process_noise / model.noise, fitted.features);
         }
         tuned.push(Tuned {
