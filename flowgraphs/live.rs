@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use futuresdr::{blocks::NullSink, prelude::*};
+use futuresdr::{
+    blocks::{NullSink, NullSource},
+    prelude::*,
+};
 
 use crate::{
-    blocks::{Fault, Follow, Health, IqSink, Probe, Radio, Repeat, SoapySink, SoapySource, Track, Watcher},
+    blocks::{Fault, Health, IqSink, Probe, Radio, Repeat, SoapySink, SoapySource, Sync, SyncWatch, Track},
     filter::Tracker,
     iq::{
-        Datatype, Follower, Pair, Writer,
+        Datatype, Pair, Synchroniser, Writer,
         sigmf::{Capture, Meta},
     },
 };
@@ -50,8 +53,8 @@ pub struct Parts {
 pub struct Live {
     fg: Flowgraph,
     tracks: Vec<(BlockRef<Track>, String, Probe)>,
-    follows: Vec<BlockRef<Follow>>,
-    watchers: Vec<Watcher>,
+    follows: Vec<BlockRef<Sync>>,
+    watchers: Vec<SyncWatch>,
     faults: Vec<Fault>,
     radio: Radio,
     time: Option<Duration>,
@@ -62,7 +65,7 @@ pub struct View<'a> {
     /// What has happened to the streams.
     pub health: Arc<Health>,
     /// How the stream of each receive channel lies to the frame.
-    pub watchers: &'a [Watcher],
+    pub watchers: &'a [SyncWatch],
     /// The filters' figures by name, one channel after the other.
     pub tracks: Vec<(&'a str, Probe)>,
     handle: &'a dyn Fn(usize, &str) -> bool,
@@ -79,7 +82,7 @@ impl View<'_> {
 pub struct Finished {
     fg: Flowgraph,
     tracks: Vec<(BlockRef<Track>, String, Probe)>,
-    follows: Vec<BlockRef<Follow>>,
+    follows: Vec<BlockRef<Sync>>,
     /// What has happened to the streams.
     pub health: Arc<Health>,
     /// Why it ended, when nobody asked for it: a device has disappeared.
@@ -120,19 +123,22 @@ pub fn build(parts: Parts, record: Option<&Record<'_>>) -> crate::Result<Live> {
     }
     let (mut tracks, mut follows, mut watchers) = (Vec::new(), Vec::new(), Vec::new());
     for (channel, set) in trackers.into_iter().enumerate() {
-        let follow = Follow::new(Follower::new(frame.clone())?.lead(lead)).keep(keep);
-        watchers.push(follow.watcher());
+        let follow = Sync::new(Synchroniser::repeated(frame.clone())?.advance_up_to(lead)).keep(keep);
+        watchers.push(follow.watch());
         let follow = fg.add(follow);
         follows.push(follow);
-        fg.stream_dyn(source, format!("output[{channel}]"), follow, "input").map_err(broken)?;
+        // The frame is known: what comes in as `tx` is not read.
+        let unread = fg.add(NullSource::<Complex32>::new());
+        fg.stream_dyn(unread, "output", follow, "tx").map_err(broken)?;
+        fg.stream_dyn(source, format!("output[{channel}]"), follow, "rx").map_err(broken)?;
         for (name, tracker) in set {
             let track = Track::new(tracker).metrics_every(every, skip).tap_history();
             faults.push(track.fault());
             let probe = track.probe();
             let track = fg.add(track);
             fg.block_mut(&track).map_err(broken)?.set_instance_name(&name);
-            fg.stream_dyn(follow, "tx", track, "tx").map_err(broken)?;
-            fg.stream_dyn(follow, "rx", track, "rx").map_err(broken)?;
+            fg.stream_dyn(follow, "aligned_tx", track, "tx").map_err(broken)?;
+            fg.stream_dyn(follow, "aligned_rx", track, "rx").map_err(broken)?;
             for port in ["prediction", "error"] {
                 let sink = fg.add(NullSink::<Complex32>::new());
                 fg.stream_dyn(track, port, sink, "input").map_err(broken)?;
@@ -149,7 +155,7 @@ pub fn build(parts: Parts, record: Option<&Record<'_>>) -> crate::Result<Live> {
             let sink = IqSink::new(writer).flush_every((radio.rate() / 2.0).max(1.0) as u64, 0, |_| Ok(()));
             faults.push(sink.fault());
             let sink = fg.add(sink);
-            fg.stream_dyn(follows[0], port, sink, "input").map_err(broken)?;
+            fg.stream_dyn(follows[0], format!("aligned_{port}"), sink, "input").map_err(broken)?;
         }
     }
     Ok(Live { fg, tracks, follows, watchers, faults, radio, time })

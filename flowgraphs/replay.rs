@@ -5,7 +5,7 @@ use std::path::Path;
 use futuresdr::prelude::*;
 
 use crate::{
-    blocks::{Align, IqSink, IqSource, Meter, Series, Track},
+    blocks::{IqSink, IqSource, Meter, Series, Sync, Track},
     filter::Tracker,
     iq::{Datatype, Recording, Writer, align, sigmf::Meta},
 };
@@ -24,26 +24,27 @@ pub struct Replay {
 pub fn run(tx: Recording, rx: Recording, tracker: Box<dyn Tracker<f32>>, equalize: bool, error: &Path) -> Result<Replay> {
     let writer = Writer::create(error, Meta::new(Datatype::CF32_LE, rx.sample_rate()), false)?;
     let (tx, rx) = (IqSource::new(tx), IqSource::new(rx));
-    let align = Align::new(align::Options::default());
-    let faults = [tx.fault(), rx.fault(), align.fault()];
+    let sync = Sync::search(align::Options::default());
+    let watch = sync.watch();
+    let faults = [tx.fault(), rx.fault(), sync.fault()];
     let track = Track::new(tracker);
     let error = IqSink::new(writer);
     let meter = Meter::new(4096);
 
     let mut fg = Flowgraph::new();
     connect!(fg,
-        tx > tx.align;
-        rx > rx.align;
+        tx > tx.sync;
+        rx > rx.sync;
         track.prediction > estimate.meter;
         track.error > error;
     );
     if equalize {
-        connect!(fg, align.aligned_rx > tx.track; align.aligned_tx > rx.track; align.aligned_tx > reference.meter);
+        connect!(fg, sync.aligned_rx > tx.track; sync.aligned_tx > rx.track; sync.aligned_tx > reference.meter);
     } else {
-        connect!(fg, align.aligned_tx > tx.track; align.aligned_rx > rx.track; align.aligned_rx > reference.meter);
+        connect!(fg, sync.aligned_tx > tx.track; sync.aligned_rx > rx.track; sync.aligned_rx > reference.meter);
     }
 
     let fg = Runtime::new().run(fg).map_err(|e| faults.iter().find_map(|f| f.take()).unwrap_or(crate::Error::Data(e.to_string())))?;
-    let alignment = *align.get(&fg)?.alignment().ok_or(crate::Error::Data("the recordings are empty".into()))?;
+    let alignment = watch.status().alignment.ok_or(crate::Error::Data("the recordings are empty".into()))?;
     Ok(Replay { alignment, series: track.get(&fg)?.series().clone() })
 }

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    blocks::{Align, BedSource, Fault, IqSink, IqSource, Probe, Row, Summary, TapHistory, Track},
+    blocks::{BedSource, Fault, IqSink, IqSource, Probe, Row, Summary, Sync, SyncWatch, TapHistory, Track},
     cli::{interrupt, progress},
     filter::{Portrait, Tracker, registry::Settings},
     iq::{Datatype, Writer, sigmf::Meta},
@@ -132,7 +132,7 @@ pub(super) fn run(args: &Args, input: Input, survey: &Survey, filters: Vec<Ready
         let summary = probe.summary().ok_or_else(|| Error::Data(format!("{name} has not ended")))?;
         filters.push(Tracked::of(name, settings, summary));
     }
-    Ok(Outcome { filters, interrupted: stop.load(Ordering::Relaxed), lost: lost.load(Ordering::Relaxed) })
+    Ok(Outcome { filters, interrupted: stop.load(Ordering::Relaxed), lost: lost.status().gap_samples })
 }
 
 fn broken(error: impl ToString) -> Error {
@@ -163,17 +163,17 @@ fn source(
     done: u64,
     stop: &Arc<AtomicBool>,
     faults: &mut Vec<Fault>,
-) -> Result<(BlockRef<Align>, Arc<AtomicU64>)> {
+) -> Result<(BlockRef<Sync>, SyncWatch)> {
     let align = match &input {
         Input::Recordings(recordings) => match recordings.step.correct {
-            Some(alignment) => Align::known(alignment),
-            None => Align::delay(recordings.step.whole),
+            Some(alignment) => Sync::known(alignment),
+            None => Sync::delay(recordings.step.whole),
         },
-        Input::Bed(_) => Align::delay(0),
+        Input::Bed(_) => Sync::delay(0),
     };
-    let align = align.lead(lead.0, lead.1).skip(done);
+    let align = align.advance(lead.0, lead.1).skip(done);
     faults.push(align.fault());
-    let lost = align.lost();
+    let lost = align.watch();
     let align = fg.add(align);
     match input {
         Input::Recordings(recordings) => {
@@ -232,7 +232,7 @@ fn execute(
     fg: Flowgraph,
     tracks: &[(BlockRef<Tracking>, &'static str, Probe)],
     end: &End,
-    lost: &Arc<AtomicU64>,
+    lost: &SyncWatch,
     faults: &[Fault],
 ) -> Result<()> {
     // Errors are reported once, by us.
@@ -313,7 +313,7 @@ fn watch<R>(
     survey: &Survey,
     tracks: &[(BlockRef<Tracking>, &'static str, Probe)],
     end: &End,
-    lost: &AtomicU64,
+    lost: &SyncWatch,
     ended: &Receiver<R>,
 ) -> Option<R> {
     let slowest = || tracks.iter().map(|(_, _, probe)| probe.read().samples).min().unwrap_or(0);
@@ -344,7 +344,7 @@ fn watch<R>(
             let now = slowest();
             let rate = (now - before) as f64 / last.elapsed().as_secs_f64();
             let errors: Vec<_> = tracks.iter().map(|(_, name, probe)| format!("{name} {:.1}", probe.read().nmse_db)).collect();
-            let lost = lost.load(Ordering::Relaxed);
+            let lost = lost.status().gap_samples;
             let seconds = start.elapsed().as_secs();
             eprintln!("{seconds} s: {now} samples, {:.3} MS/s, {lost} dropped, NMSE dB: {}", rate / 1e6, errors.join(", "));
             (last, before) = (Instant::now(), now);

@@ -111,7 +111,7 @@ impl Input {
         let step = match args.align {
             Align::None => Step::whole(0),
             Align::Delay(delay) if delay.fract() == 0.0 => Step::whole(delay as i64),
-            Align::Delay(delay) => Step { whole: delay.round() as i64, found: None, correct: Some(only_delay(delay)) },
+            Align::Delay(delay) => Step { whole: delay.round() as i64, found: None, correct: Some(Alignment::only_delay(delay)) },
             // What was written in step needs no search; a repeated frame would not even allow one.
             Align::Auto if in_step(&tx, &rx) => Step::whole(0),
             Align::Auto => Step::found(align_recordings(&mut tx, &mut rx, Options::default())?, &look, rx.len()),
@@ -220,23 +220,6 @@ impl Step {
         let rx = rx.get(skip_rx as usize..).unwrap_or_default();
         let n = tx.len().min(rx.len());
         (tx[..n].to_vec(), rx[..n].to_vec())
-    }
-}
-
-/// A delay and nothing else.
-fn only_delay(delay: f64) -> Alignment {
-    Alignment {
-        delay,
-        peak: 0.0,
-        advance: 0,
-        cfo: 0.0,
-        gain: 1.0,
-        phase: 0.0,
-        dc: Default::default(),
-        inverted: false,
-        confidence: 1.0,
-        explained: 1.0,
-        coherence: 0,
     }
 }
 

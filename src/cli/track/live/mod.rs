@@ -22,7 +22,7 @@ use super::{
 use crate::blocks::{End, Radio, RadioConfig};
 use crate::cli::interrupt;
 use crate::flowgraphs::live::{self, Finished, Parts, Record, View};
-use crate::iq::Recording;
+use crate::iq::{Recording, State};
 use crate::ofdm::{RandomBits, Source, Transmitter};
 use crate::{Error, Result, metrics, radio};
 use keep_up::KeepUp;
@@ -245,10 +245,13 @@ fn show(view: &View<'_>, began: Instant, last: (Instant, u64), queue: usize) -> 
     let locks: Vec<_> = view
         .watchers
         .iter()
-        .map(|watcher| match (watcher.lock(), watcher.failure()) {
-            (Some(lock), _) => format!("offset {:.2e}, drift {:.1} ppm", lock.cfo, lock.drift_ppm),
-            (None, Some(failure)) => format!("searching: {failure}"),
-            (None, None) => "searching".into(),
+        .map(|watcher| {
+            let status = watcher.status();
+            match (status.state, status.failure) {
+                (State::Locked | State::Doubtful, _) => format!("offset {:.2e}, drift {:.1} ppm", status.cfo, status.clock_ppm),
+                (_, Some(failure)) => format!("searching: {failure}"),
+                (_, None) => "searching".into(),
+            }
         })
         .collect();
     eprintln!(
