@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futuresdr::prelude::*;
 use futuresdr::runtime::dev::prelude::*;
-use kaflow::blocks::{Fault, Follow, Radio, RadioConfig, Repeat, SoapySink, SoapySource, TIME, gap_length};
+use kaflow::blocks::{Fault, Radio, RadioConfig, Repeat, SoapySink, SoapySource, Sync, TIME, gap_length};
 use kaflow::filter::{Adaptive, Filter, Guard, Nlms, Tracker};
-use kaflow::iq::{Followed, Follower};
+use kaflow::iq::{Pairs, State, Synchroniser};
 
 use super::{LEVEL, duplex, frame};
 
@@ -93,10 +93,11 @@ fn afflict(arguments: &str, samples: u64) -> Result<(Verdict, Arc<kaflow::blocks
     let health = radio.health();
     let repeat = Repeat::new(frame().iter().map(|z| z * LEVEL).collect(), radio.stop());
     let (sink, source) = (SoapySink::new(&mut radio).unwrap(), SoapySource::new(&mut radio).unwrap().limit(samples));
-    let (follow, judge) = (Follow::new(Follower::new(frame()).unwrap()), Judge::new());
+    let (follow, judge) = (Sync::repeated(frame()).unwrap(), Judge::new());
     let verdict = judge.verdict.clone();
     let mut fg = Flowgraph::new();
-    connect!(fg, repeat > input[0].sink; source.output[0] > input.follow; follow.tx > tx.judge; follow.rx > rx.judge);
+    let unread = futuresdr::blocks::NullSource::<Complex32>::new();
+    connect!(fg, repeat > input[0].sink; unread > tx.follow; source.output[0] > rx.follow; follow.aligned_tx > tx.judge; follow.aligned_rx > rx.judge);
     Runtime::new().run(fg).unwrap();
     let verdict = std::mem::take(&mut *verdict.lock().unwrap());
     Ok((verdict, health))
@@ -264,9 +265,11 @@ fn a_transmitter_that_runs_dry_comes_back_in_its_place() -> Result<()> {
     let places: Vec<f64> = std::mem::take(&mut *found.lock().unwrap())
         .into_iter()
         .filter_map(|(time, stretch)| {
-            let (mut follower, mut pairs) = (Follower::new(frame.clone()).ok()?, Followed::default());
-            follower.push(&stretch, None, &mut pairs);
-            follower.lock().map(|lock| (time as f64 * rate / 1e9 + lock.delay).rem_euclid(frame.len() as f64))
+            let (mut sync, mut pairs) = (Synchroniser::repeated(frame.clone()).ok()?, Pairs::default());
+            sync.receive(&stretch, None);
+            sync.finish(&mut pairs).ok()?;
+            let status = sync.status();
+            (status.state == State::Locked).then(|| (time as f64 * rate / 1e9 + status.delay_samples).rem_euclid(frame.len() as f64))
         })
         .collect();
     println!("{health}; a frame begins at {places:.1?}");

@@ -10,7 +10,8 @@ use super::{
     pictures::{self, Picture},
     ranked, signal,
 };
-use crate::flowgraphs::track::{Outcome, SyncStatus};
+use crate::blocks::SyncStatus;
+use crate::flowgraphs::track::Outcome;
 use crate::{Error, Result, files, plot};
 
 /// Refuses outputs that are there already, unless they may be replaced, or that could not be written in the end.

@@ -129,7 +129,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         let sink = |port| args.files.sink(&output, subject.sample_rate, name, port, done, collector.as_ref());
         filters.push(Filter { name: name.into(), track, prediction: sink("prediction")?, error: sink("error")? });
     }
-    let plan = Plan { source, filters: vec![filters], advance: survey.advance, equalize: sight.equalize, done, samples: None, record: None };
+    let plan = Plan { filters: vec![filters], advance: survey.advance, equalize: sight.equalize, done, samples: None, record: None };
     let watch = Watch {
         stop: interrupt::watch(),
         time: None,
@@ -139,7 +139,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         threads: args.threads,
     };
     let mut progress = Progress::new(args.watch, survey.total, done);
-    let outcome = graph::run(plan, &watch, |view| progress.show(view))?;
+    let outcome = graph::run(source, plan, &watch, |view| progress.show(view))?;
     progress.bar.finish_and_clear();
     report::write(&output, &subject, &outcome)?;
     outcome.fault.map_or(Ok(()), Err)
