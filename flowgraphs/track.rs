@@ -28,6 +28,7 @@ use crate::blocks::{Radio, Repeat, SoapySink, SoapySource};
 use crate::{
     blocks::{BedSource, Controls, Fault, Gauge, IqSink, IqSource, Level, Levels, Probe, Summary, Sync, SyncStatus, SyncWatch, Track},
     channel::TestBed,
+    filter::Tracker,
     iq::{Recording, Synchroniser},
 };
 
@@ -56,7 +57,15 @@ pub struct Filter {
     pub error: Option<IqSink>,
 }
 
+impl Filter {
+    /// A filter whose predictions and errors go nowhere.
+    pub fn new(name: impl Into<String>, tracker: Box<dyn Tracker<f32>>) -> Self {
+        Self { name: name.into(), track: Track::new(tracker).observed(), prediction: None, error: None }
+    }
+}
+
 /// What is run.
+#[derive(Default)]
 pub struct Plan {
     /// The filters of each received channel; all sources but a radio have one.
     pub filters: Vec<Vec<Filter>>,
@@ -86,6 +95,13 @@ pub struct Watch<'a> {
     pub together: bool,
     /// Threads; one for each core where not given.
     pub threads: Option<usize>,
+}
+
+impl<'a> Watch<'a> {
+    /// Ends when the source does, or when `stop` is true; a look a second.
+    pub fn new(stop: &'a AtomicBool) -> Self {
+        Self { stop, time: None, watchdog: &|| None, every: Duration::from_secs(1), together: false, threads: None }
+    }
 }
 
 /// What can be seen of a run, and done to it, while it runs.
@@ -134,6 +150,18 @@ const AHEAD: u64 = 1 << 14;
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Tracks `source` to its end, as `plan` says; `look` is called at intervals.
+///
+/// ```
+/// use kaflow::{channel::{Scenario, TestBed}, filter::{Filter as _, Nlms}};
+/// use kaflow::flowgraphs::track::{self, Filter, Plan, Source, Watch};
+///
+/// let source = Source::Bed(Box::new(TestBed::new(&Scenario::preset("a")?)?));
+/// let nlms = Nlms::new(4, 0.5, 1e-6)?.into_tracker()?;
+/// let plan = Plan { filters: vec![vec![Filter::new("nlms", nlms)]], ..Plan::default() };
+/// let outcome = track::run(source, plan, &Watch::new(&false.into()), |_| ())?;
+/// assert!(outcome.filters[0].1.series.total().nmse_db() < -9.0);
+/// # Ok::<(), kaflow::Error>(())
+/// ```
 pub fn run(source: Source, plan: Plan, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> crate::Result<Outcome> {
     let graph = Graph::build(source, plan).map_err(|e| match e {
         Built::Runtime(e) => crate::Error::Data(format!("the flowgraph cannot be built: {e}")),

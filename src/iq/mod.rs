@@ -30,6 +30,8 @@ mod wav;
 mod writer;
 
 pub use datatype::Datatype;
+#[cfg(feature = "soapy")]
+pub(crate) use datatype::full_scale;
 pub use format::{Format, Raw};
 pub use pair::Pair;
 pub use recording::{NotFinite, Recording};

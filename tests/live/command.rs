@@ -23,7 +23,7 @@ fn json(path: &Path) -> Json {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-const FAST: &str = "driver=kaflow-testbed,pace=fast,doppler=500,overflow_every=100000";
+const FAST: &str = "driver=kaflow-testbed,pace=fast,doppler_hz=500,overflow_every=100000";
 
 #[test]
 fn the_command_writes_reports_and_a_recording_that_tracks_to_the_same_figures() {
@@ -112,7 +112,7 @@ fn a_full_disk_ends_the_run_with_an_error_and_leaves_a_valid_recording() {
 fn a_sweep_of_the_drive_shows_compression() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
-    let device = "driver=kaflow-testbed,pace=fast,taps=1,doppler=20,snr=40";
+    let device = "driver=kaflow-testbed,pace=fast,taps=1,doppler_hz=20,snr_db=40";
     let (path, out) = (at("sweep.json"), at("out"));
     let mut arguments = vec!["live", "--device", device, "--rate", "5e6", "--seconds", "0.05", "--rx-gain", "28", "--filter", "nlms"];
     arguments.extend(["--sweep-tx-gain", "30:60:15", "--json", &path, "--out", &out]);
@@ -130,7 +130,7 @@ fn a_sweep_of_the_drive_shows_compression() {
 
 #[test]
 fn filters_that_cannot_keep_up_are_noticed_and_their_budget_shrinks() {
-    let device = "driver=kaflow-testbed,pace=real,doppler=100";
+    let device = "driver=kaflow-testbed,pace=real,doppler_hz=100";
     let mut arguments = vec!["live", "--device", device, "--rate", "4e6", "--seconds", "2", "--rx-gain", "28", "--tx-gain", "45"];
     arguments.extend(["--filter", "fklms", "--budget", "2000", "--adaptive-budget", "--queue", "16"]);
     let (ok, text) = output(&arguments);
@@ -163,9 +163,9 @@ fn a_signal_ends_the_command_in_every_state() {
     let rate = ["--rate", "1e6", "--filter", "nlms"];
     let overloaded = ["--rate", "20e6", "--filter", "krlst", "--filter", "fklms", "--budget", "300"];
     for (arguments, device, ready, words) in [
-        (&rate[..], "driver=kaflow-testbed,doppler=5", "3 s: ", "interrupted"),
-        (&overloaded[..], "driver=kaflow-testbed,doppler=5", "a lower --rate", "interrupted"),
-        (&rate[..], "driver=kaflow-testbed,snr=-60", "searching: ", "the frame was not found"),
+        (&rate[..], "driver=kaflow-testbed,doppler_hz=5", "3 s: ", "interrupted"),
+        (&overloaded[..], "driver=kaflow-testbed,doppler_hz=5", "a lower --rate", "interrupted"),
+        (&rate[..], "driver=kaflow-testbed,snr_db=-60", "searching: ", "the frame was not found"),
         (&rate[..], "driver=kaflow-testbed,stall_every=100000,stall=1000000", "2 s: ", "interrupted"),
         (&rate[..], "driver=kaflow-testbed,stall_every=1,stall=1000000", "2 s: ", "the frame was not found"),
     ] {
@@ -180,7 +180,7 @@ fn a_signal_ends_the_command_in_every_state() {
 fn any_channels_can_be_chosen_and_each_has_its_own_row() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("found.json");
-    let device = "driver=kaflow-testbed,pace=fast,doppler=5";
+    let device = "driver=kaflow-testbed,pace=fast,doppler_hz=5";
     let mut arguments = vec!["live", "--device", device, "--rate", "1e6", "--seconds", "0.1", "--filter", "nlms"];
     arguments.extend(["--tx-channel", "3", "--tx-gain", "49", "--rx-gain", "30"]);
     let target = path.to_string_lossy();
@@ -203,7 +203,7 @@ fn any_channels_can_be_chosen_and_each_has_its_own_row() {
 fn a_device_that_disappears_leaves_a_report_and_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("found.json");
-    let device = "driver=kaflow-testbed,pace=fast,doppler=5,vanish_after=300000";
+    let device = "driver=kaflow-testbed,pace=fast,doppler_hz=5,vanish_after=300000";
     let (ok, text) = output(&["live", "--device", device, "--rate", "1e6", "--filter", "nlms", "--json", &path.to_string_lossy()]);
     assert!(!ok && text.contains("NMSE dB") && text.contains("has disappeared"), "{text}");
     assert!(json(&path)["filters"][0]["samples"].as_u64().unwrap() > 100_000);

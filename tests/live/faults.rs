@@ -89,7 +89,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for Judge<I> {
 
 /// Lets a fault strike again and again.
 fn afflict(arguments: &str, samples: u64) -> Result<(Verdict, Arc<kaflow::blocks::Health>)> {
-    let mut radio = Radio::open(&duplex(&format!("pace=fast,doppler=200,snr=25,delay=33,{arguments}"))).unwrap();
+    let mut radio = Radio::open(&duplex(&format!("pace=fast,doppler_hz=200,snr_db=25,delay=33,{arguments}"))).unwrap();
     let health = radio.health();
     let repeat = Repeat::new(frame().iter().map(|z| z * LEVEL).collect(), radio.stop());
     let (sink, source) = (SoapySink::new(&mut radio).unwrap(), SoapySource::new(&mut radio).unwrap().limit(samples));
@@ -248,7 +248,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for Stretches<I> {
 #[test]
 fn a_transmitter_that_runs_dry_comes_back_in_its_place() -> Result<()> {
     let rate = 4e6;
-    let device = "pace=real,doppler=5,snr=30,delay=33,serial=dry";
+    let device = "pace=real,doppler_hz=5,snr_db=30,delay=33,serial=dry";
     let mut radio = Radio::open(&RadioConfig { queue: 16, rate, ..duplex(device) })?;
     let health = radio.health();
     let frame = frame();

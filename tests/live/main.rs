@@ -106,7 +106,7 @@ fn run_live(arguments: &str, samples: u64) -> (Vec<f64>, std::sync::Arc<kaflow::
 #[test]
 fn live_is_as_good_as_the_same_scenario_offline() {
     let (expected, snr) = offline(1_000_000);
-    let (errors, health) = run_live(&format!("pace=fast,doppler=5000,snr={snr},delay=57,seed=7"), 1_000_000);
+    let (errors, health) = run_live(&format!("pace=fast,doppler_hz=5000,snr_db={snr},delay=57,seed=7"), 1_000_000);
     println!("offline {expected:.2?}, live {errors:.2?} dB");
     for (live, offline) in errors.iter().zip(&expected) {
         assert!((live - offline).abs() < 0.5, "live {errors:?}, offline {expected:?}");
@@ -119,7 +119,7 @@ fn live_is_as_good_as_the_same_scenario_offline() {
 fn paced_at_5_ms_a_second_nothing_is_lost() {
     let seconds: f64 = std::env::var("KAFLOW_PACED_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(60.0);
     let (expected, snr) = offline(2_000_000);
-    let (errors, health) = run_live(&format!("pace=real,doppler=5000,snr={snr},delay=57,seed=7"), (seconds * RATE) as u64);
+    let (errors, health) = run_live(&format!("pace=real,doppler_hz=5000,snr_db={snr},delay=57,seed=7"), (seconds * RATE) as u64);
     println!("offline {expected:.2?}, live {errors:.2?} dB");
     assert_eq!(health.overflows.load(Ordering::Relaxed), 0);
     assert_eq!(health.dropped.load(Ordering::Relaxed), 0);
@@ -131,7 +131,7 @@ fn paced_at_5_ms_a_second_nothing_is_lost() {
 
 #[test]
 fn unpaced_sink_channel_and_source_in_samples_per_second() -> Result<()> {
-    let mut radio = Radio::open(&duplex("pace=fast,doppler=5000,snr=20,serial=speed")).unwrap();
+    let mut radio = Radio::open(&duplex("pace=fast,doppler_hz=5000,snr_db=20,serial=speed")).unwrap();
     let samples = 5_000_000;
     let repeat = Repeat::new(frame().iter().map(|z| z * LEVEL).collect(), radio.stop());
     let (sink, source) = (SoapySink::new(&mut radio).unwrap(), SoapySource::new(&mut radio).unwrap().limit(samples));
@@ -148,7 +148,7 @@ fn unpaced_sink_channel_and_source_in_samples_per_second() -> Result<()> {
 
 #[test]
 fn two_radios_on_one_air_and_a_drifting_clock_are_followed() {
-    let arguments = "pace=fast,air=lab,taps=2,doppler=50,snr=30,cfo=2000,ppm=3";
+    let arguments = "pace=fast,air=lab,taps=2,doppler_hz=50,snr_db=30,carrier_offset_hz=2000,sample_offset_ppm=3";
     let mut config = duplex(&format!("{arguments},serial=rx"));
     config.tx = config.tx.map(|end| End { device: format!("driver=kaflow-testbed,{arguments},serial=tx"), ..end });
     let parts = Parts {

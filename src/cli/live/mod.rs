@@ -169,22 +169,14 @@ impl Session<'_> {
             record: record.as_ref().map(|record| record.received()).transpose()?,
             filters: channels,
             advance: survey.advance,
-            equalize: false,
-            done: 0,
             samples,
+            ..Plan::default()
         };
         if let Some(record) = &record {
             record.sent(self.frame)?;
         }
         let time = seconds.filter(|_| !config.patient).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let watch = Watch {
-            stop: interrupt::watch(),
-            time: time.map(|time| time.saturating_add(START)),
-            watchdog: &|| None,
-            every: Duration::from_secs(1),
-            together: false,
-            threads: None,
-        };
+        let watch = Watch { time: time.map(|time| time.saturating_add(START)), ..Watch::new(interrupt::watch()) };
         let mut keep_up = KeepUp::new(self.args.adaptive_budget, budgets);
         let mut last = (Instant::now(), 0);
         let source = Source::Radio(Box::new(radio), self.frame.to_vec(), self.args.amplitude());

@@ -130,14 +130,8 @@ pub(crate) fn run(args: Args) -> Result<()> {
         filters.push(Filter { name: name.into(), track, prediction: sink("prediction")?, error: sink("error")? });
     }
     let plan = Plan { filters: vec![filters], advance: survey.advance, equalize: sight.equalize, done, samples: None, record: None };
-    let watch = Watch {
-        stop: interrupt::watch(),
-        time: None,
-        watchdog: &|| None,
-        every: Duration::from_millis(100),
-        together: args.files.checkpoint.is_some(),
-        threads: args.threads,
-    };
+    let together = args.files.checkpoint.is_some();
+    let watch = Watch { every: Duration::from_millis(100), together, threads: args.threads, ..Watch::new(interrupt::watch()) };
     let mut progress = Progress::new(args.watch, survey.total, done);
     let outcome = graph::run(source, plan, &watch, |view| progress.show(view))?;
     progress.bar.finish_and_clear();
