@@ -156,7 +156,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// use kaflow::flowgraphs::track::{self, Filter, Plan, Source, Watch};
 ///
 /// let source = Source::Bed(Box::new(TestBed::new(&Scenario::preset("a")?)?));
-/// let nlms = Nlms::new(4, 0.5, 1e-6)?.into_tracker()?;
+/// let nlms = Nlms::new(4, 0.5, 1e-6)?.on_stream();
 /// let plan = Plan { filters: vec![vec![Filter::new("nlms", nlms)]], ..Plan::default() };
 /// let outcome = track::run(source, plan, &Watch::new(&false.into()), |_| ())?;
 /// assert!(outcome.filters[0].1.series.total().nmse_db() < -9.0);
@@ -216,7 +216,9 @@ impl Graph {
         };
         let (raw, pairs) = graph.source(&plan, source)?;
         if pairs.len() != plan.filters.len() {
-            return Err(crate::Error::parameter("filters", format!("a set for each of {} channels", pairs.len()), plan.filters.len()).into());
+            return Err(
+                crate::Error::parameter("filters", format!("a set for each of {} channels", pairs.len()), plan.filters.len()).into()
+            );
         }
         for ((tx, rx), filters) in pairs.into_iter().zip(std::mem::take(&mut plan.filters)) {
             let (input, target) = if plan.equalize { (rx, tx) } else { (tx, rx) };

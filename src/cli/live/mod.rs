@@ -164,7 +164,13 @@ impl Session<'_> {
             settings,
         };
         let record = self.args.record.as_deref();
-        let record = record.map(|folder| recorder::Recorder { folder, facts: &subject.facts, frequency: config.frequency, rate, force: self.args.output.force });
+        let record = record.map(|folder| recorder::Recorder {
+            folder,
+            facts: &subject.facts,
+            frequency: config.frequency,
+            rate,
+            force: self.args.output.force,
+        });
         let plan = Plan {
             record: record.as_ref().map(|record| record.received()).transpose()?,
             filters: channels,
@@ -173,7 +179,7 @@ impl Session<'_> {
             ..Plan::default()
         };
         if let Some(record) = &record {
-            record.sent(self.frame)?;
+            record.sent(self.frame, self.waveform.as_ref())?;
         }
         let time = seconds.filter(|_| !config.patient).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let watch = Watch { time: time.map(|time| time.saturating_add(START)), ..Watch::new(interrupt::watch()) };
@@ -213,7 +219,8 @@ fn ends(config: &RadioConfig) -> String {
 fn facts(config: &RadioConfig, radio: &Radio) -> Vec<(&'static str, serde_json::Value)> {
     let mut facts = vec![("date", json!(recorder::now())), ("device", json!(ends(config)))];
     facts.push(("rate_hz", json!(radio.rate())));
-    let ends = [("tx", soapysdr::Direction::Tx, &config.tx, radio.tx_device()), ("rx", soapysdr::Direction::Rx, &config.rx, radio.rx_device())];
+    let ends =
+        [("tx", soapysdr::Direction::Tx, &config.tx, radio.tx_device()), ("rx", soapysdr::Direction::Rx, &config.rx, radio.rx_device())];
     for (name, direction, end, device) in ends {
         let (Some(end), Some(device)) = (end, device) else { continue };
         let channel = end.channels.first().copied().unwrap_or(0);

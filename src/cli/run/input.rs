@@ -42,7 +42,13 @@ impl FromStr for Align {
 pub(in crate::cli) enum Origin {
     Bed(Box<Scenario>),
     /// Two recordings; without `rx`, `tx` is a collection or a folder that holds both.
-    Recordings { tx: PathBuf, rx: Option<PathBuf>, format: Option<iq::Format>, align: Align, trim: bool },
+    Recordings {
+        tx: PathBuf,
+        rx: Option<PathBuf>,
+        format: Option<iq::Format>,
+        align: Align,
+        trim: bool,
+    },
 }
 
 /// What the filters see of the streams.
@@ -62,6 +68,9 @@ const ALIGNED: &str = "kaflow:aligned";
 
 /// The key of a recording that is one frame, which its transmitter repeated.
 pub(in crate::cli) const REPEATED: &str = "kaflow:repeated";
+
+/// The key of such a recording's OFDM waveform.
+pub(in crate::cli) const WAVEFORM: &str = "kaflow:ofdm";
 
 /// What is known of the streams before the run.
 pub(in crate::cli) struct Survey {
@@ -106,7 +115,9 @@ pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Sur
     let sample_rate = rx.sample_rate().or(tx.sample_rate());
     if repeated {
         let frame = tx.read_up_to(LONGEST_FRAME)?;
-        let survey = Survey { sample_rate, total: rx.len(), source, ..of_frame(&frame, sight)? };
+        let config = tx.meta().global.extra.get(WAVEFORM).and_then(|value| serde_json::from_value(value.clone()).ok());
+        let waveform = config.map(|config| Waveform { config, sent: Sent::Repeated(frame.clone()) });
+        let survey = Survey { sample_rate, total: rx.len(), source, waveform, ..of_frame(&frame, sight)? };
         return Ok((Source::Repeated(frame, rx), survey));
     }
     let (sync, found) = match align {
@@ -211,7 +222,8 @@ fn worth_undoing(found: Alignment, look: &Look, samples: u64) -> Synchroniser {
         (correct.cfo, correct.dc.im, correct.inverted) = (0.0, 0.0, false);
     }
     let turns = correct.cfo.abs() * samples as f64;
-    let no_difference = correct.fraction().abs() < 0.02 && turns < 0.01 && correct.dc.norm_sqr() < 1e-4 * look.rx_power && !correct.inverted;
+    let no_difference =
+        correct.fraction().abs() < 0.02 && turns < 0.01 && correct.dc.norm_sqr() < 1e-4 * look.rx_power && !correct.inverted;
     if no_difference { Synchroniser::delay(correct.whole()) } else { Synchroniser::known(correct) }
 }
 

@@ -181,7 +181,15 @@ impl Files {
     }
 
     /// Where a filter's output goes, if anywhere.
-    fn sink(&self, output: &OutputArgs, rate: Option<f64>, name: &str, port: &str, done: u64, collector: Option<&Collector>) -> Result<Option<IqSink>> {
+    fn sink(
+        &self,
+        output: &OutputArgs,
+        rate: Option<f64>,
+        name: &str,
+        port: &str,
+        done: u64,
+        collector: Option<&Collector>,
+    ) -> Result<Option<IqSink>> {
         if let Some(path) = self.predictions.as_ref().filter(|_| port == "prediction") {
             let mut sink = raw(path, done)?;
             if let Some(collector) = collector.cloned() {
