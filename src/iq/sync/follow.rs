@@ -275,8 +275,11 @@ impl Delay {
         let [a, b, c] = self.variance;
         let pairs = (time - self.time.replace(time).unwrap_or(time)).max(0) as f64;
         self.late += pairs * self.drift;
-        let [a, b, c] =
-            [a + 2.0 * pairs * b + pairs * pairs * c + Self::WANDER * Self::WANDER, b + pairs * c, c + Self::RESTLESS * Self::RESTLESS];
+        let [a, b, c] = [
+            a + 2.0 * pairs * b + pairs * pairs * c + Self::WANDER * Self::WANDER,
+            b + pairs * c,
+            c + Self::RESTLESS * Self::RESTLESS,
+        ];
         self.variance = [a, b, c];
         let noise = variance + Self::FADING * Self::FADING;
         let (off, spread) = (late - self.late, a + noise);

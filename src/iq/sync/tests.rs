@@ -33,9 +33,7 @@ fn nmse_db(tx: &[Complex32], rx: &[Complex32]) -> f64 {
 #[test]
 fn delay_carrier_offset_and_drift_are_followed() {
     let frame = frame();
-    for (delay, cfo, ppm) in
-        [(0.0, 0.0, 0.0), (100.3, 0.0, 0.0), (40.0, 2e-3, 0.0), (7.0, 0.0, 5.0), (3000.6, -1e-3, -50.0), (3.2, 2e-3, 50.0)]
-    {
+    for (delay, cfo, ppm) in [(0.0, 0.0, 0.0), (100.3, 0.0, 0.0), (40.0, 2e-3, 0.0), (7.0, 0.0, 5.0), (3000.6, -1e-3, -50.0), (3.2, 2e-3, 50.0)] {
         let impairments = ImpairmentsConfig { delay, carrier_offset: cfo, sample_offset_ppm: ppm, ..ImpairmentsConfig::default() };
         let rx = received(&frame, 1_200_000, &impairments);
         let (mut sync, mut out) = (Synchroniser::repeated(frame.clone()).unwrap(), Pairs::default());
@@ -44,11 +42,7 @@ fn delay_carrier_offset_and_drift_are_followed() {
             sync.run(&mut out).unwrap();
         }
         let status = sync.status();
-        println!(
-            "{delay} {cfo} {ppm}: {} {} {status:?}",
-            nmse_db(&out.tx[..600_000], &out.rx),
-            nmse_db(&out.tx[600_000..], &out.rx[600_000..])
-        );
+        println!("{delay} {cfo} {ppm}: {} {} {status:?}", nmse_db(&out.tx[..600_000], &out.rx), nmse_db(&out.tx[600_000..], &out.rx[600_000..]));
         assert_eq!((out.tx.len(), status.searches), (out.rx.len(), 1), "{delay} {cfo} {ppm}");
         assert!(out.tx.len() > 1_190_000);
         assert!((status.cfo - cfo).abs() < 1e-6 && (status.clock_ppm + ppm).abs() < 0.2, "{status:?}");
