@@ -47,11 +47,17 @@ mod series;
 #[cfg(feature = "soapy")]
 mod soapy;
 #[cfg(feature = "soapy")]
+mod soapy_drive;
+#[cfg(feature = "soapy")]
 mod soapy_health;
+#[cfg(feature = "soapy")]
+mod soapy_queue;
 #[cfg(feature = "soapy")]
 mod soapy_sink;
 #[cfg(feature = "soapy")]
 mod soapy_source;
+#[cfg(feature = "soapy")]
+mod soapy_stamps;
 mod staged;
 mod tags;
 mod taps;
@@ -81,9 +87,11 @@ pub use probe::{Probe, Report, Summary};
 pub use repeat::Repeat;
 pub use series::{Row, Series};
 #[cfg(feature = "soapy")]
-pub use soapy::{End, Radio, RadioConfig, check_device, open_device};
+pub use soapy::{End, Radio, RadioConfig, ReadBack, check_device, open_device};
 #[cfg(feature = "soapy")]
-pub use soapy_health::Health;
+pub use soapy_drive::{CLIPPING_LIMIT_DB, Drive};
+#[cfg(feature = "soapy")]
+pub use soapy_health::{Health, Level};
 #[cfg(feature = "soapy")]
 pub use soapy_sink::SoapySink;
 #[cfg(feature = "soapy")]

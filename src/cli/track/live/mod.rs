@@ -212,7 +212,7 @@ impl Session<'_> {
         for ((name, track), settings) in finished.tracks()?.into_iter().zip(settings) {
             filters.push(Tracked::of(name, settings, &track.summary()));
         }
-        let lost = finished.health.missing.load(Ordering::Relaxed);
+        let lost = finished.health.gap_samples.load(Ordering::Relaxed);
         Ok(Outcome { filters, interrupted: self.stop.load(Ordering::Relaxed), lost })
     }
 }
@@ -260,7 +260,7 @@ fn show(view: &View<'_>, began: Instant, last: (Instant, u64), queue: usize) -> 
         health.depth.load(Ordering::Relaxed),
         of(&health.overflows),
         of(&health.underflows),
-        of(&health.missing)
+        of(&health.gap_samples)
     );
     (Instant::now(), now)
 }

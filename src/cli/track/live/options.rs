@@ -76,8 +76,8 @@ pub(in crate::cli) struct Args {
     /// OFDM symbols in the frame that is repeated
     #[arg(long, default_value_t = 50)]
     symbols: usize,
-    /// Packets of 8192 samples between the driver and the filters
-    #[arg(long, default_value_t = 512)]
+    /// Samples that may wait between the driver and the filters
+    #[arg(long, value_name = "SAMPLES", default_value_t = RadioConfig::QUEUE)]
     queue: usize,
     /// Shrink the filters' budget when they do not keep up
     #[arg(long)]
@@ -187,6 +187,7 @@ impl Args {
             clock_source: self.clock_source.clone(),
             time_source: self.time_source.clone(),
             queue: self.queue,
+            timeout: RadioConfig::TIMEOUT,
             patient,
         })
     }
