@@ -7,7 +7,7 @@
 //! tx ─┐             ┌─► track ─► prediction, error
 //!     ├─► in step ──┼─► track ─► prediction, error
 //! rx ─┤             └─► ...
-//!     └─► level, recorder
+//!     └─► recorder
 //! ```
 
 use std::sync::{
@@ -26,7 +26,7 @@ use futuresdr::{
 #[cfg(feature = "soapy")]
 use crate::blocks::{Radio, Repeat, SoapySink, SoapySource};
 use crate::{
-    blocks::{BedSource, Controls, Fault, Gauge, IqSink, IqSource, Level, Levels, Probe, Summary, Sync, SyncStatus, SyncWatch, Track},
+    blocks::{BedSource, Controls, Fault, IqSink, IqSource, Probe, Summary, Sync, SyncStatus, SyncWatch, Track},
     channel::TestBed,
     filter::Tracker,
     iq::{Recording, Synchroniser},
@@ -87,8 +87,6 @@ pub struct Watch<'a> {
     pub stop: &'a AtomicBool,
     /// Ends it after so long, whatever has come by then.
     pub time: Option<Duration>,
-    /// Ends it with an error once this has one to tell: a radio that has gone silent, say.
-    pub watchdog: &'a dyn Fn() -> Option<crate::Error>,
     /// Between two looks.
     pub every: Duration,
     /// All filters end at one sample, as a checkpoint needs it.
@@ -100,7 +98,7 @@ pub struct Watch<'a> {
 impl<'a> Watch<'a> {
     /// Ends when the source does, or when `stop` is true; a look a second.
     pub fn new(stop: &'a AtomicBool) -> Self {
-        Self { stop, time: None, watchdog: &|| None, every: Duration::from_secs(1), together: false, threads: None }
+        Self { stop, time: None, every: Duration::from_secs(1), together: false, threads: None }
     }
 }
 
@@ -112,8 +110,6 @@ pub struct View<'a> {
     pub filters: &'a [Seen],
     /// How each channel lies to what was sent.
     pub sync: Vec<SyncStatus>,
-    /// How strong the first channel is, where full scale is known.
-    pub levels: Option<Levels>,
 }
 
 /// A filter that runs.
@@ -133,8 +129,6 @@ pub struct Outcome {
     pub filters: Vec<(String, Summary)>,
     /// How each channel lay to what was sent, at the end.
     pub sync: Vec<SyncStatus>,
-    /// How strong the first channel was, where full scale is known.
-    pub levels: Option<Levels>,
     /// Whether it was stopped.
     pub interrupted: bool,
     /// Why it ended, when nobody asked for it: a device has disappeared.
@@ -175,7 +169,6 @@ struct Graph {
     fg: Flowgraph,
     filters: Vec<Seen>,
     sync: Vec<SyncWatch>,
-    gauge: Option<Gauge>,
     faults: Vec<Fault>,
     /// Tells the sources to end.
     stop: Arc<AtomicBool>,
@@ -209,7 +202,6 @@ impl Graph {
             fg: Flowgraph::new(),
             filters: Vec::new(),
             sync: Vec::new(),
-            gauge: None,
             faults: Vec::new(),
             stop: Arc::default(),
             end: Arc::new(AtomicU64::new(u64::MAX)),
@@ -254,7 +246,6 @@ impl Graph {
             Source::Repeated(frame, rx) => {
                 let rx = self.recording(rx);
                 let pair = self.follow(&rx, frame, plan)?;
-                self.gauge(&rx)?;
                 Ok((rx, vec![pair]))
             }
             #[cfg(feature = "soapy")]
@@ -275,7 +266,6 @@ impl Graph {
                 let port = |channel: usize| (source.id(), format!("output[{channel}]"));
                 let pairs = (0..radio.rx_channels()).map(|channel| self.follow(&port(channel), frame.clone(), plan));
                 let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
-                self.gauge(&port(0))?;
                 Ok((port(0), pairs))
             }
         }
@@ -301,14 +291,6 @@ impl Graph {
         // The frame is known: what comes in as `tx` is not read.
         let unread = self.fg.add(NullSource::<Complex32>::new()).id();
         self.sync(&(unread, "output".into()), rx, Synchroniser::repeated(frame)?.advance_up_to(plan.advance).skip(plan.done))
-    }
-
-    /// Measures the level of a channel as it was received.
-    fn gauge(&mut self, rx: &Port) -> Result<(), Built> {
-        let level = Level::new();
-        self.gauge = Some(level.gauge());
-        let level = self.fg.add(level).id();
-        self.connect(rx, level, "input")
     }
 
     fn filter(&mut self, filter: Filter, input: &Port, target: &Port) -> Result<(), Built> {
@@ -340,7 +322,7 @@ impl Graph {
 
     /// Runs until the source ends, somebody asks for it, the time is up or something fails.
     fn run(self, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> crate::Result<Outcome> {
-        let Self { fg, filters, sync, gauge, faults, stop, end } = self;
+        let Self { fg, filters, sync, faults, stop, end } = self;
         // Errors are reported once, by us; and the runtime's own control port lets in any page that a browser shows.
         config::set("log_level", "off");
         config::set("ctrlport_enable", false);
@@ -354,9 +336,8 @@ impl Graph {
         let (began, handle) = (Instant::now(), running.handle());
         let (tell, ended) = channel();
         std::thread::spawn(move || tell.send(running.wait().map(drop)));
-        let state = State { filters: &filters, sync: &sync, gauge: gauge.as_ref(), stop: &stop, end: &end, handle, began };
-        let (ended, mut fault) = state.watch(watch, &ended, look);
-        match ended {
+        let state = State { filters: &filters, sync: &sync, stop: &stop, end: &end, handle, began };
+        match state.watch(watch, &ended, look) {
             Some(result) => result.map_err(explain)?,
             // A driver that never comes back: the filters have ended, and the rest is left as it is.
             None => std::mem::forget(runtime),
@@ -366,13 +347,11 @@ impl Graph {
             let summary = seen.probe.summary().cloned();
             Ok((seen.name.clone(), summary.ok_or_else(|| crate::Error::Data(format!("{} does not end", seen.name)))?))
         };
-        fault = faults.iter().find_map(Fault::take).or(fault);
         Ok(Outcome {
             filters: filters.iter().map(done).collect::<crate::Result<_>>()?,
             sync: sync.iter().map(SyncWatch::status).collect(),
-            levels: gauge.map(|gauge| gauge.read()),
             interrupted: watch.stop.load(Ordering::Relaxed),
-            fault,
+            fault: faults.iter().find_map(Fault::take),
             elapsed,
         })
     }
@@ -382,7 +361,6 @@ impl Graph {
 struct State<'a> {
     filters: &'a [Seen],
     sync: &'a [SyncWatch],
-    gauge: Option<&'a Gauge>,
     stop: &'a AtomicBool,
     end: &'a AtomicU64,
     handle: FlowgraphHandle,
@@ -390,25 +368,24 @@ struct State<'a> {
 }
 
 impl State<'_> {
-    /// Looks at intervals and ends the run when it is time; gives the runtime's result, none when it does not end, and what the watchdog said.
-    fn watch<R>(&self, watch: &Watch<'_>, ended: &Receiver<R>, mut look: impl FnMut(&View<'_>)) -> (Option<R>, Option<crate::Error>) {
+    /// Looks at intervals and ends the run when it is time; gives the runtime's result, none when it does not end.
+    fn watch<R>(&self, watch: &Watch<'_>, ended: &Receiver<R>, mut look: impl FnMut(&View<'_>)) -> Option<R> {
         let tracked = || self.filters.iter().map(|f| f.probe.read().samples);
-        let (mut last, mut fault) = (self.began, None);
+        let mut last = self.began;
         // Since when, and how far the filters had come then.
         let mut halted: Option<(Instant, u64)> = None;
         let mut forced = false;
         loop {
             match ended.recv_timeout(Duration::from_millis(5).min(watch.every)) {
-                Ok(result) => return (Some(result), fault),
-                Err(RecvTimeoutError::Disconnected) => return (None, fault),
+                Ok(result) => return Some(result),
+                Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            fault = fault.or_else(|| (watch.watchdog)().filter(|_| halted.is_none()));
             let over = self.filters.iter().all(|f| f.probe.summary().is_some());
             let asked = over || watch.stop.load(Ordering::Relaxed) || watch.time.is_some_and(|time| self.began.elapsed() >= time);
             let now: u64 = tracked().sum();
             match halted {
-                None if asked || fault.is_some() => {
+                None if asked => {
                     self.stop.store(true, Ordering::Relaxed);
                     // What is on the way to a slow filter can be minutes of work.
                     let fastest = tracked().max().unwrap_or(0);
@@ -422,13 +399,13 @@ impl State<'_> {
                     forced = true;
                     halted = Some((Instant::now(), now));
                 }
-                Some((since, _)) if forced && since.elapsed() >= if over { GRACE } else { 10 * GRACE } => return (None, fault),
+                Some((since, _)) if forced && since.elapsed() >= if over { GRACE } else { 10 * GRACE } => return None,
                 _ => {}
             }
             if halted.is_none() && last.elapsed() >= watch.every {
                 last = Instant::now();
                 let sync = self.sync.iter().map(SyncWatch::status).collect();
-                look(&View { elapsed: self.began.elapsed(), filters: self.filters, sync, levels: self.gauge.map(Gauge::read) });
+                look(&View { elapsed: self.began.elapsed(), filters: self.filters, sync });
             }
         }
     }

@@ -231,22 +231,97 @@ fn run(program: &str, arguments: &[&str], plug_in: &Path) -> Option<String> {
 #[test]
 fn other_programs_find_probe_and_use_the_plug_in() {
     let plug_in = plug_in();
+    if let Some(text) = run("SoapySDRUtil", &["--find"], plug_in.path()) {
+        assert!(text.contains("driver = kaflow-testbed"), "a program that only enumerates does not find it: {text}");
+    }
     let find = format!("--find=driver={DRIVER}");
     if let Some(text) = run("SoapySDRUtil", &[&find], plug_in.path()) {
         assert!(text.contains("driver = kaflow-testbed"), "{text}");
     }
     let probe = format!("--probe=driver={DRIVER}");
     if let Some(text) = run("SoapySDRUtil", &[&probe], plug_in.path()) {
-        for expected in ["4 Rx, 4 Tx", "Timestamps: YES", "Full-duplex: YES", "CF32, CS16, CS8", "[70, 6000] MHz", "61.44"] {
+        for expected in [
+            "4 Rx, 4 Tx",
+            "Timestamps: YES",
+            "Full-duplex: YES",
+            "CF32, CS16, CS8",
+            "[70, 6000] MHz",
+            "61.44",
+            "doppler_hz",
+            "bufflen",
+            "gap_samples",
+            "taps_tx0",
+        ] {
             assert!(text.contains(expected), "no '{expected}' in\n{text}");
         }
     }
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/soapy_loopback.py");
-    // The module belongs to the system's own Python, which need not be the first in the path.
-    for python in ["python3", "/usr/bin/python3"] {
-        if let Some(text) = run(python, &[&script.to_string_lossy()], plug_in.path()) {
-            assert!(text.trim_end().ends_with("ok"), "{text}");
-            break;
+    let scripts = ["soapy_loopback.py", "soapy_client.py"];
+    for script in scripts.map(|name| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)) {
+        // The module belongs to the system's own Python, which need not be the first in the path.
+        for python in ["python3", "/usr/bin/python3"] {
+            if let Some(text) = run(python, &[&script.to_string_lossy()], plug_in.path()) {
+                assert!(text.trim_end().ends_with("ok"), "{text}");
+                break;
+            }
         }
     }
+}
+
+#[test]
+fn a_clock_and_a_carrier_are_off_by_what_the_arguments_say() {
+    // A tone at a tenth of the rate: its frequency at the receiver tells carrier and clock.
+    for (arguments, expected) in [
+        ("carrier_offset_hz=2000", 0.01 + 2000.0 / RATE),
+        ("carrier_offset=-0.001", 0.009),
+        ("sample_offset_ppm=50", 0.01 * (1.0 + 50e-6)),
+        ("sample_offset_ppm=-300,carrier_offset_hz=-1000", 0.01 * (1.0 - 300e-6) - 1000.0 / RATE),
+    ] {
+        let device = open(&format!("pace=fast,taps=0,snr_db=inf,amplifier=none,delay=20,{arguments}"));
+        let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
+        let tone: Vec<Complex32> = (0..100_000)
+            .map(|n| Complex32::from_polar(0.5, (std::f64::consts::TAU * 0.01 * f64::from(n) % std::f64::consts::TAU) as f32))
+            .collect();
+        tx.write_all(&[&tone], Some(start), true, 1_000_000).unwrap();
+        let heard = read(&mut rx, 1, 99_000);
+        let turns = |from: usize, by: usize| {
+            let sum: kaflow::Complex64 = heard[0][from..]
+                .windows(by + 1)
+                .map(|w| w[by] * w[0].conj())
+                .map(|z| kaflow::Complex64::new(z.re.into(), z.im.into()))
+                .sum();
+            sum.arg() / std::f64::consts::TAU
+        };
+        // One step tells the frequency roughly, many tell it finely.
+        let rough = turns(100, 1);
+        let steps = 1000.0;
+        let fine = (turns(100, 1000) + (rough * steps - turns(100, 1000)).round()) / steps;
+        assert!((fine - expected).abs() < 1e-8, "{arguments}: {fine}, not {expected}");
+    }
+}
+
+#[test]
+fn a_correction_of_the_oscillator_takes_a_carrier_offset_out_and_dc_mode_the_dc() {
+    let device = open("pace=fast,taps=0,snr_db=inf,amplifier=none,delay=20,carrier_offset_hz=5400,dc_re=0.1");
+    // No wrapper of ours for the correction: tune as far off.
+    device.set_frequency(Rx, 0, 5.4e9 + 5400.0, ()).unwrap();
+    device.set_dc_offset_mode(Rx, 0, true).unwrap();
+    let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
+    tx.write_all(&[&[Complex32::new(0.5, 0.0); 9000]], Some(start), true, 1_000_000).unwrap();
+    let heard = &read(&mut rx, 1, 8000)[0][100..];
+    assert!(heard.iter().all(|z| (z - heard[0]).norm() < 1e-4 && (z.norm() - 0.5).abs() < 1e-4));
+    device.set_dc_offset_mode(Rx, 0, false).unwrap();
+    tx.write_all(&[&[Complex32::new(0.5, 0.0); 9000]], None, true, 1_000_000).unwrap();
+    let offset = read(&mut rx, 1, 8000)[0][2000] - heard[0];
+    assert!((offset - Complex32::new(0.1, 0.0)).norm() < 1e-3, "{offset}");
+}
+
+#[test]
+fn a_half_duplex_radio_does_one_thing_at_a_time() {
+    let device = open("pace=fast,half_duplex=true");
+    assert!(!device.full_duplex(Rx, 0).unwrap());
+    let (mut tx, mut rx) = (device.tx_stream::<Complex32>(&[0]).unwrap(), device.rx_stream::<Complex32>(&[0]).unwrap());
+    tx.activate(None).unwrap();
+    assert_eq!(rx.activate(None).unwrap_err().code, ErrorCode::NotSupported);
+    tx.deactivate(None).unwrap();
+    rx.activate(None).unwrap();
 }

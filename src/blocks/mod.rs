@@ -9,7 +9,7 @@
 //! | [`OfdmTx`], [`OfdmRx`], [`Clip`], [`Amplifier`], [`Fading`], [`FadingMimo`], [`Impair`], [`BedSource`] | the test bed |
 //! | [`IqSource`], [`IqSink`] | recordings |
 //! | [`Sync`] | two streams, or a stream and a frame that is repeated, brought into step and kept there |
-//! | [`Meter`], [`Level`] | error and power over time, level and clipping |
+//! | [`Meter`] | error and power over time |
 //!
 //! All of them keep three promises:
 //!
@@ -36,7 +36,6 @@ mod impair;
 mod iq_sink;
 mod iq_source;
 mod latency;
-mod level;
 mod message;
 mod meter;
 mod ofdm_rx;
@@ -48,11 +47,17 @@ mod scope;
 #[cfg(feature = "soapy")]
 mod soapy;
 #[cfg(feature = "soapy")]
+mod soapy_drive;
+#[cfg(feature = "soapy")]
 mod soapy_health;
+#[cfg(feature = "soapy")]
+mod soapy_queue;
 #[cfg(feature = "soapy")]
 mod soapy_sink;
 #[cfg(feature = "soapy")]
 mod soapy_source;
+#[cfg(feature = "soapy")]
+mod soapy_stamps;
 mod staged;
 mod sync;
 mod tags;
@@ -74,7 +79,6 @@ pub use impair::Impair;
 pub use iq_sink::IqSink;
 pub use iq_source::IqSource;
 pub use latency::Latency;
-pub use level::{Gauge, Level, Levels};
 pub use meter::Meter;
 pub use ofdm_rx::OfdmRx;
 pub use ofdm_tx::OfdmTx;
@@ -83,9 +87,11 @@ pub use probe::{Probe, Report, Summary};
 pub use repeat::Repeat;
 pub use scope::Stretch;
 #[cfg(feature = "soapy")]
-pub use soapy::{End, Radio, RadioConfig, check_device, open_device};
+pub use soapy::{End, Radio, RadioConfig, ReadBack, check_device, open_device};
 #[cfg(feature = "soapy")]
-pub use soapy_health::Health;
+pub use soapy_drive::{CLIPPING_LIMIT_DB, Drive};
+#[cfg(feature = "soapy")]
+pub use soapy_health::{Health, Level};
 #[cfg(feature = "soapy")]
 pub use soapy_sink::SoapySink;
 #[cfg(feature = "soapy")]

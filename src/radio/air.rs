@@ -253,8 +253,9 @@ impl Air {
             state.check_underflow(now);
         }
         let earliest = now.max(state.position);
-        let next = match state.transmission {
-            Transmission::Burst(next) => next,
+        let next = match (state.transmission, state.bursts.back()) {
+            (Transmission::Burst(next), _) => next,
+            (_, Some(last)) => last.start + last.length as u64,
             _ => earliest,
         };
         // Without a time it follows the last one, or, after an underflow that was noted when it happened, goes on from now.

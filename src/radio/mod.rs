@@ -56,6 +56,7 @@
 //! true taps of each receive channel and what was lost.
 
 mod air;
+pub(crate) mod client;
 mod device;
 mod ffi;
 mod format;

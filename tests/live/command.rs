@@ -181,7 +181,7 @@ fn without_a_rate_it_starts_with_what_the_machine_sustains() {
 fn filters_that_cannot_keep_up_are_noticed_and_their_budget_shrinks() {
     let device = "driver=kaflow-testbed,pace=real,doppler_hz=100";
     let mut arguments = vec!["live", "--device", device, "--rate", "4e6", "--seconds", "2", "--rx-gain", "28", "--tx-gain", "45"];
-    arguments.extend(["--filter", "fklms", "--budget", "2000", "--adaptive-budget", "--queue", "16"]);
+    arguments.extend(["--filter", "fklms", "--budget", "2000", "--adaptive-budget", "--queue", "131072"]);
     let (ok, text) = output(&arguments);
     assert!(ok && text.contains("do not keep up") && text.contains("fklms: budget 2000 -> "), "{text}");
 }
@@ -215,8 +215,8 @@ fn a_signal_ends_the_command_in_every_state() {
         (&rate[..], "driver=kaflow-testbed,doppler_hz=5", "3 s: ", "interrupted"),
         (&overloaded[..], "driver=kaflow-testbed,doppler_hz=5", "a lower --rate", "interrupted"),
         (&rate[..], "driver=kaflow-testbed,snr_db=-60", "searching: ", "the frame was not found"),
-        (&rate[..], "driver=kaflow-testbed,stall_every=100000,stall=1000000", "2 s: ", "interrupted"),
-        (&rate[..], "driver=kaflow-testbed,stall_every=1,stall=1000000", "2 s: ", "the frame was not found"),
+        (&rate[..], "driver=kaflow-testbed,stall_every=100000,stall=1000000", "1 s: ", "interrupted"),
+        (&rate[..], "driver=kaflow-testbed,stall_every=1,stall=1000000", "1 s: ", "the frame was not found"),
     ] {
         let mut all = vec!["live", "--device", device];
         all.extend(arguments);
@@ -261,7 +261,7 @@ fn a_device_that_disappears_leaves_a_report_and_an_error() {
 #[test]
 fn the_plain_command_finds_the_frame_on_a_machine_that_cannot_keep_up() {
     // A rate with a filter that no machine runs at it.
-    let mut arguments = vec!["live", "--device", "driver=kaflow-testbed", "--rate", "20e6", "--seconds", "4", "--queue", "64"];
+    let mut arguments = vec!["live", "--device", "driver=kaflow-testbed", "--rate", "20e6", "--seconds", "4", "--queue", "524288"];
     arguments.extend(["--filter", "nlms", "--filter", "krlst"]);
     let (ok, text) = output(&arguments);
     assert!(ok && text.contains("do not keep up") && text.contains("--adaptive-budget") && text.contains("NMSE dB"), "{text}");

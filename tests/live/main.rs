@@ -3,6 +3,7 @@
 
 mod command;
 mod faults;
+mod quirks;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -23,7 +23,7 @@ use super::run::{
     input::{self, LONGEST_FRAME},
     report,
 };
-use crate::blocks::{End, Health, Radio, RadioConfig, SyncStatus, Track};
+use crate::blocks::{Drive, End, Health, Radio, RadioConfig, SyncStatus, Track};
 use crate::filter::registry::Settings;
 use crate::flowgraphs::track::{self as graph, Filter, Outcome, Plan, Source, View, Watch};
 use crate::iq::{Recording, State};
@@ -50,6 +50,9 @@ pub(super) fn run(args: Args) -> Result<()> {
     };
     let config = args.config(rate)?;
     let (frame, waveform) = self::frame(&args, rate)?;
+    if config.tx.is_some() && !args.allow_clipping {
+        Drive::of(&frame, args.amplitude())?.check()?;
+    }
     allow(&args, &config)?;
     if let Some(out) = &args.output.out {
         std::fs::create_dir_all(out).map_err(|e| Error::io(out, e))?;
@@ -152,6 +155,7 @@ impl Session<'_> {
         let budgets = self.args.channel.iter().flat_map(|_| settings.iter().map(|s| s.number("budget").ok())).collect();
         let mut subject = Subject {
             source: ends(config),
+            level: None,
             facts: facts(config, &radio),
             sample_rate: Some(rate),
             real: false,
@@ -194,8 +198,11 @@ impl Session<'_> {
             record.tie()?;
         }
         eprintln!("kaflow: {health}");
-        subject.facts.push(("losses", losses(&health)));
-        outcome.sync.iter_mut().for_each(|sync| sync.gap_samples = sync.gap_samples.max(health.missing.load(Ordering::Relaxed)));
+        subject.level = Some((health.rx.mean_dbfs(), health.rx.peak_dbfs(), health.rx.clipped()));
+        subject.facts.push(("radio", health.figures().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()));
+        // What the synchroniser never saw: the last gap.
+        let lost = health.gap_samples.load(Ordering::Relaxed);
+        outcome.sync.iter_mut().for_each(|sync| sync.gap_samples = sync.gap_samples.max(lost));
         if outcome.filters.iter().all(|(_, summary)| summary.series.samples() == 0) {
             return Err(outcome.fault.take().unwrap_or_else(|| not_found(&health)));
         }
@@ -219,35 +226,17 @@ fn ends(config: &RadioConfig) -> String {
 fn facts(config: &RadioConfig, radio: &Radio) -> Vec<(&'static str, serde_json::Value)> {
     let mut facts = vec![("date", json!(recorder::now())), ("device", json!(ends(config)))];
     facts.push(("rate_hz", json!(radio.rate())));
-    let ends =
-        [("tx", soapysdr::Direction::Tx, &config.tx, radio.tx_device()), ("rx", soapysdr::Direction::Rx, &config.rx, radio.rx_device())];
-    for (name, direction, end, device) in ends {
-        let (Some(end), Some(device)) = (end, device) else { continue };
-        let channel = end.channels.first().copied().unwrap_or(0);
-        let number = |found: Result<f64, soapysdr::Error>| found.ok().filter(|v| v.is_finite());
+    for (name, direction) in [("tx", soapysdr::Direction::Tx), ("rx", soapysdr::Direction::Rx)] {
+        let Some(told) = radio.read_back(direction) else { continue };
         let told = json!({
-            "frequency_hz": number(device.frequency(direction, channel)),
-            "gain_db": number(device.gain(direction, channel)),
-            "bandwidth_hz": number(device.bandwidth(direction, channel)),
-            "antenna": device.antenna(direction, channel).ok(),
+            "frequency_hz": told.frequency,
+            "gain_db": told.gain,
+            "bandwidth_hz": told.bandwidth,
+            "antenna": told.antenna,
         });
         facts.push((name, told));
     }
     facts
-}
-
-fn losses(health: &Health) -> serde_json::Value {
-    let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    json!({
-        "received": of(&health.received),
-        "overflows": of(&health.overflows),
-        "underflows": of(&health.underflows),
-        "time_errors": of(&health.time_errors),
-        "timeouts": of(&health.timeouts),
-        "gaps": of(&health.gaps),
-        "gap_samples": of(&health.missing),
-        "dropped": of(&health.dropped),
-    })
 }
 
 /// What to say when there is nothing to report.
@@ -274,10 +263,10 @@ fn show(view: &View<'_>, health: &Arc<Health>, last: (Instant, u64), queue: usiz
         (_, None) => "searching".into(),
     };
     let locks: Vec<_> = view.sync.iter().map(lock).collect();
-    let level = view.levels.map_or(String::new(), |levels| match levels.clipped {
-        0 => format!("{:.0} dBFS", levels.power_dbfs()),
-        clipped => format!("{:.0} dBFS, {clipped} clipped", levels.power_dbfs()),
-    });
+    let level = match health.rx.clipped() {
+        0 => format!("{:.0} dBFS", health.rx.mean_dbfs()),
+        clipped => format!("{:.0} dBFS, {clipped} clipped", health.rx.mean_dbfs()),
+    };
     eprintln!(
         "{} s: {:.2} MS/s, {level}, NMSE dB: {}; {}; queue {}/{queue}, {} overflows, {} underflows, {} in gaps",
         view.elapsed.as_secs(),
@@ -287,7 +276,7 @@ fn show(view: &View<'_>, health: &Arc<Health>, last: (Instant, u64), queue: usiz
         health.depth.load(Ordering::Relaxed),
         of(&health.overflows),
         of(&health.underflows),
-        of(&health.missing)
+        of(&health.gap_samples)
     );
     (Instant::now(), now)
 }

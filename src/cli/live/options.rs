@@ -1,6 +1,7 @@
 //! The command line of `kaflow live`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::blocks::{End, RadioConfig, check_device};
 use crate::cli::run::arguments::{FilterArgs, OutputArgs};
@@ -67,17 +68,23 @@ pub(in crate::cli) struct Args {
     #[arg(long, allow_negative_numbers = true)]
     pub(super) seconds: Option<f64>,
     /// Mean power of what is transmitted, in dB below full scale
-    #[arg(long, default_value_t = 9.0, value_name = "DB")]
+    #[arg(long, default_value_t = 9.0, value_name = "DB", allow_negative_numbers = true)]
     backoff: f64,
+    /// Transmit a frame that the converter clips
+    #[arg(long)]
+    pub(super) allow_clipping: bool,
     /// Waveform: paper or wifi
     #[arg(long, default_value = "paper")]
     preset: String,
     /// OFDM symbols in the frame that is repeated
     #[arg(long, default_value_t = 50)]
     symbols: usize,
-    /// Packets of 8192 samples between the driver and the filters
-    #[arg(long, default_value_t = 512)]
+    /// Samples that may wait between the driver and the filters
+    #[arg(long, value_name = "SAMPLES", default_value_t = RadioConfig::QUEUE)]
     queue: usize,
+    /// Seconds without a sample after which a radio counts as dead
+    #[arg(long, value_name = "SECONDS", default_value_t = RadioConfig::TIMEOUT.as_secs_f64())]
+    timeout: f64,
     /// Shrink the filters' budget when they do not keep up
     #[arg(long)]
     pub(super) adaptive_budget: bool,
@@ -102,7 +109,7 @@ pub(in crate::cli) struct Args {
 impl Args {
     /// What is opened, and how.
     pub(super) fn config(&self, rate: f64) -> Result<RadioConfig> {
-        for (name, value) in [("freq", self.freq), ("rate", Some(rate)), ("seconds", self.seconds), ("bandwidth", self.bandwidth)] {
+        for (name, value) in [("freq", self.freq), ("rate", Some(rate)), ("seconds", self.seconds), ("bandwidth", self.bandwidth), ("timeout", Some(self.timeout))] {
             if let Some(value) = value.filter(|v| !(v.is_finite() && *v > 0.0)) {
                 return Err(Error::parameter(name, "more than 0", value));
             }
@@ -149,6 +156,7 @@ impl Args {
             clock_source: self.clock_source.clone(),
             time_source: self.time_source.clone(),
             queue: self.queue,
+            timeout: Duration::try_from_secs_f64(self.timeout).unwrap_or(Duration::MAX),
             patient,
         })
     }

@@ -26,8 +26,8 @@ const SECONDS: f64 = 1.0;
 struct Level {
     gain: f64,
     filters: Vec<(String, f64)>,
-    level_dbfs: f64,
-    clipped: u64,
+    /// Of what was received: mean in dB of full scale, and samples that were clipped.
+    received: (f64, u64),
     evm_percent: Option<f64>,
     /// What went into the amplifier and came out of it, up to a factor that is common to all.
     pairs: Vec<(Complex64, Complex64)>,
@@ -68,8 +68,7 @@ fn level(session: &Session<'_>, config: &RadioConfig, gain: f64) -> Result<(Leve
     let level = Level {
         gain,
         filters: outcome.filters.iter().map(|(name, summary)| (name.clone(), summary.series.total().nmse_db())).collect(),
-        level_dbfs: outcome.levels.map_or(f64::NAN, |levels| levels.power_dbfs()),
-        clipped: outcome.levels.map_or(0, |levels| levels.clipped),
+        received: subject.level.map_or((f64::NAN, 0), |(mean, _, clipped)| (mean, clipped)),
         evm_percent: report::evm_percent(&subject, &filters),
         pairs: pairs.unwrap_or_default(),
     };
@@ -148,8 +147,8 @@ fn write(session: &Session<'_>, levels: &[Level], failures: &[(f64, Error)]) -> 
     for (level, (curve, compression)) in levels.iter().zip(&amplifier.levels) {
         let evm = level.evm_percent.unwrap_or(f64::NAN);
         for (name, nmse) in &level.filters {
-            let _ = writeln!(table, "{:>10} {name:<12} {nmse:>8.2} {evm:>8.2} {:>10.1} {compression:>15.2}", level.gain, level.level_dbfs);
-            let _ = writeln!(csv, "{},{name},{nmse},{evm},{},{compression}", level.gain, level.level_dbfs);
+            let _ = writeln!(table, "{:>10} {name:<12} {nmse:>8.2} {evm:>8.2} {:>10.1} {compression:>15.2}", level.gain, level.received.0);
+            let _ = writeln!(csv, "{},{name},{nmse},{evm},{},{compression}", level.gain, level.received.0);
         }
         for p in curve {
             let _ = writeln!(curves, "{},{},{},{},{},{}", level.gain, p.input, p.output, p.phase_deg, p.spread, p.samples);
@@ -163,7 +162,7 @@ fn write(session: &Session<'_>, levels: &[Level], failures: &[(f64, Error)]) -> 
         let filters: Vec<_> = level.filters.iter().map(|(name, nmse)| json!({"name": name, "nmse_db": nmse})).collect();
         let curve: Vec<_> = curve.iter().map(|p| json!([p.input, p.output, p.phase_deg])).collect();
         json!({
-            "tx_gain_db": level.gain, "compression_db": compression, "level_dbfs": level.level_dbfs, "clipped_samples": level.clipped,
+            "tx_gain_db": level.gain, "compression_db": compression, "level_dbfs": level.received.0, "clipped_samples": level.received.1,
             "evm_percent": level.evm_percent, "filters": filters, "am_am_pm": curve,
         })
     });

@@ -23,6 +23,8 @@ use crate::{Complex32, iq::align::Alignment, ofdm};
 pub(super) struct Subject {
     /// The streams in words.
     pub(super) source: String,
+    /// Mean and peak of what was received in dB of full scale, and samples that were clipped; where full scale is known.
+    pub(super) level: Option<(f64, f64, u64)>,
     /// Further facts by name, for the report and for JSON.
     pub(super) facts: Vec<(&'static str, serde_json::Value)>,
     pub(super) sample_rate: Option<f64>,

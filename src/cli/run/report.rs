@@ -48,7 +48,7 @@ pub(in crate::cli) fn write_json(output: &OutputArgs, value: &Value) -> Result<(
 
 pub(in crate::cli) fn write(output: &OutputArgs, subject: &Subject, outcome: &Outcome) -> Result<()> {
     let filters = ranked(subject, outcome);
-    let figures = signal::figures(subject, outcome, filters.first());
+    let figures = signal::figures(subject, filters.first());
     write_json(output, &json(subject, outcome, &filters, &figures))?;
     let summary = summary(subject, outcome, &figures);
     if let Some(folder) = &output.out {

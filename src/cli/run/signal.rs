@@ -4,7 +4,6 @@ use serde_json::{Map, Value, json};
 
 use super::{Subject, Tracked, constellation};
 use crate::dsp::db;
-use crate::flowgraphs::track::Outcome;
 use crate::metrics::{Psd, welch};
 use crate::{Complex32, Result};
 
@@ -17,12 +16,12 @@ pub(super) fn spectrum(samples: &[Complex32], rate: f64) -> Result<Option<Psd>> 
 }
 
 /// Level and clipping of what was received, its signal-to-noise ratio, what leaks into the neighbouring channels, the error vectors of its symbols.
-pub(super) fn figures(subject: &Subject, outcome: &Outcome, best: Option<&Tracked<'_>>) -> Map<String, Value> {
+pub(super) fn figures(subject: &Subject, best: Option<&Tracked<'_>>) -> Map<String, Value> {
     let mut figures = Map::new();
-    if let Some(levels) = outcome.levels.filter(|levels| levels.samples > 0) {
-        figures.insert("level_dbfs".into(), json!(levels.power_dbfs()));
-        figures.insert("peak_dbfs".into(), json!(levels.peak_dbfs()));
-        figures.insert("clipped_samples".into(), json!(levels.clipped));
+    if let Some((mean, peak, clipped)) = subject.level {
+        figures.insert("level_dbfs".into(), json!(mean));
+        figures.insert("peak_dbfs".into(), json!(peak));
+        figures.insert("clipped_samples".into(), json!(clipped));
     }
     let Some((best, stretch)) = best.and_then(|best| Some((best, best.stretch()?))) else { return figures };
     let rate = subject.sample_rate.filter(|rate| *rate > 0.0).unwrap_or(1.0);

@@ -101,6 +101,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         choices.iter().map(|choice| choice.settle(survey.power)).collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let subject = Subject {
         source: survey.source,
+        level: None,
         facts: Vec::new(),
         sample_rate: survey.sample_rate,
         real: survey.real,
