@@ -28,11 +28,11 @@ pub(super) const RECIPE: Recipe = Recipe {
     ],
     likelihood: None,
     look: (Hue::Indigo, Dash::Dashed),
-    make: Make::Tracker(build, build),
+    make: Make::Tracker(build),
 };
 
 /// The first stage is as it comes; the parameters are those of the second.
-fn build<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Tracker<T>>> {
+fn build(s: &Settings, taps: usize) -> Result<Box<dyn Tracker<f32>>> {
     let first = registry::recipe(s.name("first"))?.settle(&Values::new(), s.spread())?;
     let second = registry::recipe(s.name("second"))?;
     let given = s.values().iter().filter(|(name, _)| second.has(name)).map(|(name, value)| (name.clone(), value.clone()));

@@ -2,8 +2,7 @@
 
 /// A colour of the palette of pictures. Linear baselines are grey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "colours say what they are")]
-pub enum Hue {
+pub(crate) enum Hue {
     Grey,
     Orange,
     Sky,

@@ -12,6 +12,8 @@
 //!    filters have too are in `registry/shared.rs`, with `.preset(..)` and `.within(..)` for other defaults and ranges.
 //! 3. Add that recipe to [`RECIPES`]. Commands, help, tuning, pictures and the tests of all filters find it there; `registry/tests.rs` says what is missing.
 
+#![cfg_attr(not(feature = "cli"), allow(dead_code, reason = "ranges, looks and likelihoods are what commands ask for"))]
+
 mod look;
 mod parameter;
 mod settings;
@@ -22,8 +24,11 @@ mod values;
 
 use std::any::{Any, TypeId};
 
-pub use look::{Dash, Hue};
-pub use parameter::{Parameter, Preset, Search, Spacing, Unit};
+pub use look::Dash;
+pub(crate) use look::Hue;
+#[cfg(any(feature = "cli", test))]
+pub(crate) use parameter::Spacing;
+pub(crate) use parameter::{Parameter, Preset, Unit};
 pub(super) use parameter::{below_one, log, odd, scaled};
 pub use settings::Settings;
 pub use values::{Value, Values};
@@ -64,18 +69,18 @@ pub struct Recipe {
     /// Where it comes from.
     pub reference: &'static str,
     /// The parameters that it has.
-    pub parameters: &'static [Parameter],
+    pub(crate) parameters: &'static [Parameter],
     /// How its variances follow from the likelihood of the state-space model, where they do.
-    pub likelihood: Option<Likelihood>,
+    pub(crate) likelihood: Option<Likelihood>,
     /// How it is drawn: alike in every picture, and unlike the others.
-    pub look: (Hue, Dash),
+    pub(crate) look: (Hue, Dash),
     /// How it is built.
-    pub make: Make,
+    pub(crate) make: Make,
 }
 
 /// What a filter has to do with the state-space model of [`em`](super::em).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Likelihood {
+pub(crate) enum Likelihood {
     /// It is the exact filter of that model, linear in its inputs.
     Exact,
     /// It is nearly the filter of that model on features of its kernel: the diffusion ratio follows.
@@ -98,17 +103,18 @@ pub enum Task {
 }
 
 /// Builds from settings, on so many complex numbers.
-pub type Build<F> = fn(&Settings, usize) -> Result<F>;
+pub(crate) type Build<F> = fn(&Settings, usize) -> Result<F>;
 /// A kernel filter with an observation model of its own.
-pub type Discrete<O> = KernelFilter<f64, Box<dyn Kernel<f64>>, O>;
+pub(crate) type Discrete<O> = KernelFilter<f64, Box<dyn Kernel<f64>>, O>;
 
-/// How a filter is built: complex filters in single and in double precision, the discrete ones in double precision.
+/// How a filter is built: on vectors in single and in double precision, on streams in single precision, which is what radios deliver, the discrete ones in
+/// double precision. Each is compiled for every level of vector instructions, so what no command asks for is left to who names the type.
 #[derive(Clone, Copy)]
-pub enum Make {
+pub(crate) enum Make {
     /// A filter on vectors.
     Filter(Build<Box<dyn Filter<f32>>>, Build<Box<dyn Filter<f64>>>),
     /// A filter on streams alone.
-    Tracker(Build<Box<dyn Tracker<f32>>>, Build<Box<dyn Tracker<f64>>>),
+    Tracker(Build<Box<dyn Tracker<f32>>>),
     /// A filter for counts.
     Counts(Build<Discrete<Poisson>>),
     /// A filter for bits.
@@ -135,7 +141,7 @@ impl Recipe {
     }
 
     /// Its parameter of that name.
-    pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
+    pub(crate) fn parameter(&self, name: &str) -> Option<&'static Parameter> {
         self.parameters.iter().find(|p| p.name == name)
     }
 
@@ -145,12 +151,12 @@ impl Recipe {
     }
 
     /// Whether it keeps more and more samples when nobody sets its budget.
-    pub fn grows(&self) -> bool {
+    pub(crate) fn grows(&self) -> bool {
         self.parameters.iter().any(|p| p.preset == Preset::Unlimited)
     }
 
     /// Whether it is called that.
-    pub fn is_called(&self, name: &str) -> bool {
+    pub(crate) fn is_called(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
 }
@@ -166,7 +172,7 @@ pub fn of_task(task: Task) -> impl Iterator<Item = &'static str> {
 }
 
 /// The parameters of all filters, each name once.
-pub fn parameters() -> Vec<&'static Parameter> {
+pub(crate) fn parameters() -> Vec<&'static Parameter> {
     let mut all: Vec<&Parameter> = Vec::new();
     for parameter in RECIPES.iter().flat_map(|r| r.parameters) {
         if !all.iter().any(|p| p.name == parameter.name) {
@@ -179,7 +185,11 @@ pub fn parameters() -> Vec<&'static Parameter> {
 /// Builds a regression filter on vectors of `taps` complex numbers.
 pub fn filter<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
     match settings.recipe().make {
-        Make::Filter(single, double) => in_precision(single, double, settings, taps),
+        Make::Filter(single, double) => {
+            let built =
+                if TypeId::of::<T>() == TypeId::of::<f32>() { same(single(settings, taps)?) } else { same(double(settings, taps)?) };
+            built.ok_or_else(|| precision(settings))
+        }
         _ => Err(Error::unknown("filter for complex targets", settings.recipe().name, of_task(Task::Regression))),
     }
 }
@@ -188,7 +198,7 @@ pub fn filter<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Filte
 /// `sqrt(taps · E|tx|²)`.
 pub fn tracker<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Tracker<T>>> {
     let mut tracker = match settings.recipe().make {
-        Make::Tracker(single, double) => in_precision(single, double, settings, taps)?,
+        Make::Tracker(single) => same(single(settings, taps)?).ok_or_else(|| precision(settings))?,
         _ => filter(settings, taps)?.on_stream(),
     };
     // Threads are a matter of the stream: the filter on vectors knows none.
@@ -198,11 +208,11 @@ pub fn tracker<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Trac
     Ok(tracker)
 }
 
-/// Builds the one of the two that the caller's scalar asks for.
-fn in_precision<A: 'static, B: 'static, R: 'static>(single: Build<A>, double: Build<B>, settings: &Settings, taps: usize) -> Result<R> {
-    fn is<A: 'static, R: 'static>(built: A) -> Option<R> {
-        (&mut Some(built) as &mut dyn Any).downcast_mut::<Option<R>>()?.take()
-    }
-    let built = if TypeId::of::<A>() == TypeId::of::<R>() { is(single(settings, taps)?) } else { is(double(settings, taps)?) };
-    built.ok_or_else(|| Error::Data("filters compute in f32 or f64".into()))
+/// What was built, where its type is the one that the caller's scalar asks for.
+fn same<A: 'static, R: 'static>(built: A) -> Option<R> {
+    (&mut Some(built) as &mut dyn Any).downcast_mut::<Option<R>>()?.take()
+}
+
+fn precision(settings: &Settings) -> Error {
+    Error::Data(format!("{} by name computes in f32: for f64 build it by its type", settings.recipe().name))
 }

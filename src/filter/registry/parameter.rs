@@ -7,22 +7,22 @@ use crate::Result;
 
 /// A parameter of a filter.
 #[derive(Clone, Copy, Debug)]
-pub struct Parameter {
+pub(crate) struct Parameter {
     /// As options and files spell it.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// What it does, with its unit: the same words at every filter that has it.
-    pub about: &'static str,
+    pub(crate) about: &'static str,
     /// The names that it can take; none for a number.
-    pub names: &'static [&'static str],
+    pub(crate) names: &'static [&'static str],
     /// What it is when nobody sets it.
-    pub preset: Preset,
+    pub(crate) preset: Preset,
     /// Where it is searched; none for what says what a filter is or costs rather than how it fits the data.
-    pub search: Option<Search>,
+    pub(crate) search: Option<Search>,
 }
 
 /// What a parameter is when nobody sets it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Preset {
+pub(crate) enum Preset {
     /// Not set: the feature that it controls is off.
     Off,
     /// Not set, and without it the filter grows with every sample: whoever runs it for long sets it.
@@ -37,20 +37,20 @@ pub enum Preset {
 
 /// A range to search, in units of the data.
 #[derive(Clone, Copy, Debug)]
-pub struct Search {
+pub(crate) struct Search {
     /// Its ends; for [`Spacing::Complement`] those of `1 − value`.
-    pub from: f64,
+    pub(crate) from: f64,
     /// The greater one.
-    pub to: f64,
+    pub(crate) to: f64,
     /// What they are multiplied by.
-    pub unit: Unit,
+    pub(crate) unit: Unit,
     /// How values are spread over it.
-    pub spacing: Spacing,
+    pub(crate) spacing: Spacing,
 }
 
 /// How a parameter is spread over its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spacing {
+pub(crate) enum Spacing {
     /// Evenly in its logarithm.
     Log,
     /// `1 − value` evenly in its logarithm: forgetting factors.
@@ -61,7 +61,7 @@ pub enum Spacing {
 
 /// What the ends of a range are multiplied by, so that it follows the scale of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub(crate) enum Unit {
     /// 1.
     One,
     /// `sqrt(E‖x‖²)` of the inputs.
@@ -120,7 +120,7 @@ pub(crate) const fn odd(from: f64, to: f64) -> Option<Search> {
 
 impl Search {
     /// Its ends for inputs of `taps` numbers with this `spread`, and targets of this power.
-    pub fn ends(&self, settings: &Settings, taps: usize, spread: f64, target_power: f64) -> Result<(f64, f64)> {
+    pub(crate) fn ends(&self, settings: &Settings, taps: usize, spread: f64, target_power: f64) -> Result<(f64, f64)> {
         let unit = match self.unit {
             Unit::One => 1.0,
             Unit::Spread => spread,

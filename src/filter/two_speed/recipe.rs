@@ -1,9 +1,9 @@
 //! Two-speed and its mixture by name.
 
 use super::{Motion, TwoSpeed, TwoSpeedConfig};
+use crate::Result;
 use crate::filter::registry::{Dash, Hue, Make, Parameter, Preset, Recipe, Settings, log};
 use crate::filter::{Mixture, MixtureConfig, Tracker};
-use crate::{Real, Result};
 
 const RBFS: Parameter = Parameter::number(
     "rbfs",
@@ -35,10 +35,10 @@ pub(in crate::filter) const RECIPE: Recipe = Recipe {
     ],
     likelihood: None,
     look: (Hue::Vermillion, Dash::Solid),
-    make: Make::Tracker(build, build),
+    make: Make::Tracker(build),
 };
 
-fn build<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Tracker<T>>> {
+fn build(s: &Settings, taps: usize) -> Result<Box<dyn Tracker<f32>>> {
     Ok(Box::new(TwoSpeed::new(TwoSpeedConfig {
         taps,
         centres: s.whole("rbfs")?.unwrap_or(0),
@@ -65,10 +65,10 @@ pub(in crate::filter) const MIXTURE: Recipe = Recipe {
     ],
     likelihood: None,
     look: (Hue::Indigo, Dash::DashDot),
-    make: Make::Tracker(build_mixture, build_mixture),
+    make: Make::Tracker(build_mixture),
 };
 
-fn build_mixture<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Tracker<T>>> {
+fn build_mixture(s: &Settings, taps: usize) -> Result<Box<dyn Tracker<f32>>> {
     Ok(Box::new(Mixture::standard(&MixtureConfig {
         taps,
         centres: s.whole("rbfs")?.unwrap_or(0),
