@@ -1,4 +1,4 @@
-//! The simulated radio as a plug-in for any SoapySDR program.
+//! The simulated radio as a plug-in for any SoapySDR program: one that only enumerates finds it too.
 //!
 //! ```sh
 //! cargo build --release --features soapy --example kaflow_testbed_module

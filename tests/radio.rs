@@ -53,7 +53,7 @@ fn nmse_db(reference: &[Complex32], estimate: &[Complex32]) -> f32 {
 
 #[test]
 fn what_is_sent_at_a_time_arrives_at_that_time_plus_the_delay() {
-    let device = open("pace=fast,taps=0,snr=inf,amplifier=none,delay=40");
+    let device = open("pace=fast,taps=0,snr_db=inf,amplifier=none,delay=40");
     let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
     let sent = signal(30_000);
     let later = start + (10_000.0 / RATE * 1e9) as i64;
@@ -67,7 +67,7 @@ fn what_is_sent_at_a_time_arrives_at_that_time_plus_the_delay() {
 #[test]
 fn four_antennas_hear_four_antennas() {
     // With one path to each antenna the four signals mix with sixteen different coefficients.
-    let device = open("pace=fast,taps=1,snr=inf,amplifier=none,delay=20,doppler=0");
+    let device = open("pace=fast,taps=1,snr_db=inf,amplifier=none,delay=20,doppler_hz=0");
     let (mut tx, mut rx, start) = duplex(&device, &[0, 1, 2, 3], &[0, 1, 2, 3]);
     let sent: Vec<Vec<Complex32>> = (0..4).map(|k| signal(4100)[k..4000 + k].iter().map(|z| z * 0.1).collect()).collect();
     tx.write_all(&sent.iter().map(Vec::as_slice).collect::<Vec<_>>(), Some(start), true, 1_000_000).unwrap();
@@ -91,7 +91,7 @@ fn four_antennas_hear_four_antennas() {
 #[test]
 fn gain_drives_the_amplifier_into_saturation() {
     let level = |gain: f64| {
-        let device = open("pace=fast,taps=0,snr=inf,delay=20");
+        let device = open("pace=fast,taps=0,snr_db=inf,delay=20");
         device.set_gain(Tx, 0, gain).unwrap();
         let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
         tx.write_all(&[&[Complex32::new(0.5, 0.0); 2000]], Some(start), true, 1_000_000).unwrap();
@@ -108,7 +108,7 @@ fn gain_drives_the_amplifier_into_saturation() {
 #[test]
 fn only_a_receiver_on_the_same_frequency_hears_more_than_noise() {
     for (frequency, heard) in [(5.4e9, true), (5.4e9 + 100e3, true), (5.401e9, false), (2.4e9, false)] {
-        let device = open("pace=fast,taps=0,snr=40,delay=20");
+        let device = open("pace=fast,taps=0,snr_db=40,delay=20");
         device.set_frequency(Rx, 0, frequency, ()).unwrap();
         let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
         tx.write_all(&[&[Complex32::new(0.5, 0.0); 9000]], Some(start), true, 1_000_000).unwrap();
@@ -120,7 +120,7 @@ fn only_a_receiver_on_the_same_frequency_hears_more_than_noise() {
 
 #[test]
 fn radios_on_the_same_air_hear_each_other() {
-    let far = "pace=fast,taps=0,snr=inf,amplifier=none,delay=20,air=room";
+    let far = "pace=fast,taps=0,snr_db=inf,amplifier=none,delay=20,air=room";
     let (sender, receiver) = (open(&format!("{far},serial=1")), open(&format!("{far},serial=2")));
     let (mut tx, mut rx) = (sender.tx_stream(&[0]).unwrap(), receiver.rx_stream(&[0]).unwrap());
     tx.activate(None).unwrap();
@@ -131,22 +131,26 @@ fn radios_on_the_same_air_hear_each_other() {
 }
 
 #[test]
-fn a_second_stream_an_unknown_argument_and_a_wrong_rate_are_refused_by_name() {
+fn a_second_stream_a_wrong_value_and_a_wrong_rate_are_refused_by_name() {
     let device = open("pace=fast,serial=refuse");
     let _rx = device.rx_stream::<Complex32>(&[0]).unwrap();
     assert!(device.rx_stream::<Complex32>(&[1]).err().unwrap().message.contains("in use"));
     assert!(device.tx_stream::<Complex32>(&[4]).err().unwrap().message.contains("between 0 and 3"));
     let error = device.set_sample_rate(Rx, 0, 100e6).unwrap_err();
     assert!(error.message.contains("rate must be between 100000 and 61440000"), "{}", error.message);
-    let error = Device::new(format!("driver={DRIVER},dopler=3").as_str()).err().unwrap();
-    assert!(error.message.contains("did you mean 'doppler'"), "{}", error.message);
-    device.write_setting("snr", "12").unwrap();
-    assert_eq!(device.read_setting("snr").unwrap(), "12");
+    let error = Device::new(format!("driver={DRIVER},doppler_hz=fast").as_str()).err().unwrap();
+    assert!(error.message.contains("doppler_hz must be a number, got fast"), "{}", error.message);
+    device.write_setting("snr_db", "12").unwrap();
+    assert_eq!(device.read_setting("snr_db").unwrap(), "12");
+    let error = device.write_setting("snr", "12").unwrap_err();
+    assert!(error.message.contains("did you mean 'snr_db'"), "{}", error.message);
+    let error = device.set_gain_element(Rx, 0, "frequency", 5.3e9).unwrap_err();
+    assert!(error.message.contains("unknown gain element 'frequency'"), "{}", error.message);
 }
 
 #[test]
 fn paced_streams_take_their_time_and_say_what_went_wrong() {
-    let device = open("pace=real,taps=0,snr=inf,serial=paced");
+    let device = open("pace=real,taps=0,snr_db=inf,serial=paced");
     let (mut tx, mut rx) = (device.tx_stream(&[0]).unwrap(), device.rx_stream::<Complex32>(&[0]).unwrap());
     rx.activate(None).unwrap();
     let began = Instant::now();
@@ -169,7 +173,7 @@ fn paced_streams_take_their_time_and_say_what_went_wrong() {
 
 #[test]
 fn unpaced_samples_per_second() {
-    let device = open("pace=fast,doppler=5000,snr=20");
+    let device = open("pace=fast,doppler_hz=5000,snr_db=20");
     let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
     let total = 4_000_000;
     let began = Instant::now();
@@ -227,22 +231,97 @@ fn run(program: &str, arguments: &[&str], plug_in: &Path) -> Option<String> {
 #[test]
 fn other_programs_find_probe_and_use_the_plug_in() {
     let plug_in = plug_in();
+    if let Some(text) = run("SoapySDRUtil", &["--find"], plug_in.path()) {
+        assert!(text.contains("driver = kaflow-testbed"), "a program that only enumerates does not find it: {text}");
+    }
     let find = format!("--find=driver={DRIVER}");
     if let Some(text) = run("SoapySDRUtil", &[&find], plug_in.path()) {
         assert!(text.contains("driver = kaflow-testbed"), "{text}");
     }
     let probe = format!("--probe=driver={DRIVER}");
     if let Some(text) = run("SoapySDRUtil", &[&probe], plug_in.path()) {
-        for expected in ["4 Rx, 4 Tx", "Timestamps: YES", "Full-duplex: YES", "CF32, CS16, CS8", "[70, 6000] MHz", "61.44"] {
+        for expected in [
+            "4 Rx, 4 Tx",
+            "Timestamps: YES",
+            "Full-duplex: YES",
+            "CF32, CS16, CS8",
+            "[70, 6000] MHz",
+            "61.44",
+            "doppler_hz",
+            "bufflen",
+            "gap_samples",
+            "taps_tx0",
+        ] {
             assert!(text.contains(expected), "no '{expected}' in\n{text}");
         }
     }
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/soapy_loopback.py");
-    // The module belongs to the system's own Python, which need not be the first in the path.
-    for python in ["python3", "/usr/bin/python3"] {
-        if let Some(text) = run(python, &[&script.to_string_lossy()], plug_in.path()) {
-            assert!(text.trim_end().ends_with("ok"), "{text}");
-            break;
+    let scripts = ["soapy_loopback.py", "soapy_client.py"];
+    for script in scripts.map(|name| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)) {
+        // The module belongs to the system's own Python, which need not be the first in the path.
+        for python in ["python3", "/usr/bin/python3"] {
+            if let Some(text) = run(python, &[&script.to_string_lossy()], plug_in.path()) {
+                assert!(text.trim_end().ends_with("ok"), "{text}");
+                break;
+            }
         }
     }
+}
+
+#[test]
+fn a_clock_and_a_carrier_are_off_by_what_the_arguments_say() {
+    // A tone at a tenth of the rate: its frequency at the receiver tells carrier and clock.
+    for (arguments, expected) in [
+        ("carrier_offset_hz=2000", 0.01 + 2000.0 / RATE),
+        ("carrier_offset=-0.001", 0.009),
+        ("sample_offset_ppm=50", 0.01 * (1.0 + 50e-6)),
+        ("sample_offset_ppm=-300,carrier_offset_hz=-1000", 0.01 * (1.0 - 300e-6) - 1000.0 / RATE),
+    ] {
+        let device = open(&format!("pace=fast,taps=0,snr_db=inf,amplifier=none,delay=20,{arguments}"));
+        let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
+        let tone: Vec<Complex32> = (0..100_000)
+            .map(|n| Complex32::from_polar(0.5, (std::f64::consts::TAU * 0.01 * f64::from(n) % std::f64::consts::TAU) as f32))
+            .collect();
+        tx.write_all(&[&tone], Some(start), true, 1_000_000).unwrap();
+        let heard = read(&mut rx, 1, 99_000);
+        let turns = |from: usize, by: usize| {
+            let sum: kaflow::Complex64 = heard[0][from..]
+                .windows(by + 1)
+                .map(|w| w[by] * w[0].conj())
+                .map(|z| kaflow::Complex64::new(z.re.into(), z.im.into()))
+                .sum();
+            sum.arg() / std::f64::consts::TAU
+        };
+        // One step tells the frequency roughly, many tell it finely.
+        let rough = turns(100, 1);
+        let steps = 1000.0;
+        let fine = (turns(100, 1000) + (rough * steps - turns(100, 1000)).round()) / steps;
+        assert!((fine - expected).abs() < 1e-8, "{arguments}: {fine}, not {expected}");
+    }
+}
+
+#[test]
+fn a_correction_of_the_oscillator_takes_a_carrier_offset_out_and_dc_mode_the_dc() {
+    let device = open("pace=fast,taps=0,snr_db=inf,amplifier=none,delay=20,carrier_offset_hz=5400,dc_re=0.1");
+    // No wrapper of ours for the correction: tune as far off.
+    device.set_frequency(Rx, 0, 5.4e9 + 5400.0, ()).unwrap();
+    device.set_dc_offset_mode(Rx, 0, true).unwrap();
+    let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
+    tx.write_all(&[&[Complex32::new(0.5, 0.0); 9000]], Some(start), true, 1_000_000).unwrap();
+    let heard = &read(&mut rx, 1, 8000)[0][100..];
+    assert!(heard.iter().all(|z| (z - heard[0]).norm() < 1e-4 && (z.norm() - 0.5).abs() < 1e-4));
+    device.set_dc_offset_mode(Rx, 0, false).unwrap();
+    tx.write_all(&[&[Complex32::new(0.5, 0.0); 9000]], None, true, 1_000_000).unwrap();
+    let offset = read(&mut rx, 1, 8000)[0][2000] - heard[0];
+    assert!((offset - Complex32::new(0.1, 0.0)).norm() < 1e-3, "{offset}");
+}
+
+#[test]
+fn a_half_duplex_radio_does_one_thing_at_a_time() {
+    let device = open("pace=fast,half_duplex=true");
+    assert!(!device.full_duplex(Rx, 0).unwrap());
+    let (mut tx, mut rx) = (device.tx_stream::<Complex32>(&[0]).unwrap(), device.rx_stream::<Complex32>(&[0]).unwrap());
+    tx.activate(None).unwrap();
+    assert_eq!(rx.activate(None).unwrap_err().code, ErrorCode::NotSupported);
+    tx.deactivate(None).unwrap();
+    rx.activate(None).unwrap();
 }

@@ -7,7 +7,8 @@
 //! | [`Track`], [`TrackMimo`] | any filter of the library, or yours, on a pair of streams or on several antennas |
 //! | [`Detect`], [`Count`] | kernel classifiers as soft demappers, rates of events |
 //! | [`OfdmTx`], [`OfdmRx`], [`Clip`], [`Amplifier`], [`Fading`], [`FadingMimo`], [`Impair`], [`BedSource`] | the test bed |
-//! | [`IqSource`], [`IqSink`], [`Align`] | recordings, and bringing two of them into step |
+//! | [`IqSource`], [`IqSink`] | recordings |
+//! | [`Sync`] | two streams, or a stream and a frame that is repeated, brought into step and kept there |
 //! | [`Meter`] | error and power over time |
 //!
 //! All of them keep three promises:
@@ -22,16 +23,15 @@
 /// loaded machine a hand-over can cost a time slice. With its default of 4096 samples a flowgraph was seen to spend 90 % of its time there.
 const BUFFER: usize = 1 << 16;
 
-mod align;
 mod amplifier;
 mod bed_source;
 mod clip;
+mod controls;
 mod count;
 mod detect;
 mod fading;
 mod fading_mimo;
 mod fault;
-mod follow;
 mod impair;
 mod iq_sink;
 mod iq_source;
@@ -43,32 +43,38 @@ mod ofdm_tx;
 mod probe;
 #[cfg(feature = "soapy")]
 mod repeat;
-mod series;
+mod scope;
 #[cfg(feature = "soapy")]
 mod soapy;
 #[cfg(feature = "soapy")]
+mod soapy_drive;
+#[cfg(feature = "soapy")]
 mod soapy_health;
+#[cfg(feature = "soapy")]
+mod soapy_queue;
 #[cfg(feature = "soapy")]
 mod soapy_sink;
 #[cfg(feature = "soapy")]
 mod soapy_source;
+#[cfg(feature = "soapy")]
+mod soapy_stamps;
 mod staged;
+mod sync;
 mod tags;
 mod taps;
 mod track;
 mod track_mimo;
 mod window;
 
-pub use align::Align;
 pub use amplifier::Amplifier;
 pub use bed_source::BedSource;
 pub use clip::Clip;
+pub use controls::{Command, Controls};
 pub use count::Count;
 pub use detect::{Classifier, Detect, Soft};
 pub use fading::Fading;
 pub use fading_mimo::FadingMimo;
 pub use fault::Fault;
-pub use follow::{Follow, Watcher};
 pub use impair::Impair;
 pub use iq_sink::IqSink;
 pub use iq_source::IqSource;
@@ -79,17 +85,20 @@ pub use ofdm_tx::OfdmTx;
 pub use probe::{Probe, Report, Summary};
 #[cfg(feature = "soapy")]
 pub use repeat::Repeat;
-pub use series::{Row, Series};
+pub use scope::Stretch;
 #[cfg(feature = "soapy")]
-pub use soapy::{End, Radio, RadioConfig, check_device, open_device};
+pub use soapy::{End, Radio, RadioConfig, ReadBack, check_device, open_device};
 #[cfg(feature = "soapy")]
-pub use soapy_health::Health;
+pub use soapy_drive::{CLIPPING_LIMIT_DB, Drive};
+#[cfg(feature = "soapy")]
+pub use soapy_health::{Health, Level};
 #[cfg(feature = "soapy")]
 pub use soapy_sink::SoapySink;
 #[cfg(feature = "soapy")]
-pub use soapy_source::{SoapySource, TIME};
+pub use soapy_source::SoapySource;
 pub use staged::Staged;
-pub use tags::{GAP, gap, gap_length};
+pub use sync::{Sync, SyncStatus, SyncWatch};
+pub use tags::{GAP, TIME, gap, gap_length};
 pub use taps::TapHistory;
 pub use track::{Snapshot, Track};
 pub use track_mimo::TrackMimo;

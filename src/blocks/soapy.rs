@@ -1,16 +1,25 @@
 //! Opening radios: what a source and a sink share.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use num_complex::Complex32;
-use soapysdr::{Args, Device, Direction, RxStream, TxStream};
+use soapysdr::{Args, Device, Direction, TxStream};
 
 use super::soapy_health::{Health, Relapse};
-use crate::{Error, Result};
+use crate::radio::client::RxStream;
+use crate::{Error, Result, radio};
 
-/// Samples of each channel in one packet of the queue.
+/// Samples of each channel in one packet of the queue, at most.
 pub(super) const PACKET: usize = 8192;
+
+/// Samples of each channel that the queue may hold: 2 GiB.
+const LARGEST_QUEUE: usize = 1 << 28;
+
+/// The time that a driver has to start its streams on top of what it has to bring samples.
+const START: Duration = Duration::from_secs(10);
 
 /// How long a stream call may wait before it looks whether it should stop, in microseconds.
 pub(super) const PATIENCE_US: i64 = 100_000;
@@ -34,14 +43,24 @@ pub struct End {
     pub gain: Option<f64>,
     /// Gain of single elements in dB, after the overall gain.
     pub gains: Vec<(String, f64)>,
-    /// Bandwidth of the analogue filter in Hz.
+    /// Bandwidth of the analogue filter in Hz; 0 lets the device choose.
     pub bandwidth: Option<f64>,
+    /// Arguments of the stream, `key=value, key=value`, as the driver has them.
+    pub stream_args: String,
 }
 
 impl End {
     /// Channel 0 of a device, with the device's own gain and antenna.
     pub fn new(device: impl Into<String>) -> Self {
-        Self { device: device.into(), channels: vec![0], antenna: None, gain: None, gains: Vec::new(), bandwidth: None }
+        Self {
+            device: device.into(),
+            channels: vec![0],
+            antenna: None,
+            gain: None,
+            gains: Vec::new(),
+            bandwidth: None,
+            stream_args: String::new(),
+        }
     }
 }
 
@@ -60,13 +79,20 @@ pub struct RadioConfig {
     pub clock_source: Option<String>,
     /// Time source; the device's own choice where not given.
     pub time_source: Option<String>,
-    /// Packets of 8192 samples between a driver's thread and the flowgraph.
+    /// Samples of each channel that may wait between a driver's thread and the flowgraph.
     pub queue: usize,
+    /// How long nothing may come or go before a stream counts as dead.
+    pub timeout: Duration,
     /// Let the driver wait when the queue is full, instead of dropping what it brings: for a device that can wait.
     pub patient: bool,
 }
 
 impl RadioConfig {
+    /// The usual queue: four million samples, 0.2 s at 20 MS/s.
+    pub const QUEUE: usize = 1 << 22;
+    /// The usual patience.
+    pub const TIMEOUT: Duration = Duration::from_secs(2);
+
     /// One device at both ends.
     pub fn duplex(device: &str, frequency: f64, rate: f64) -> Self {
         Self {
@@ -76,7 +102,8 @@ impl RadioConfig {
             rate,
             clock_source: None,
             time_source: None,
-            queue: 512,
+            queue: Self::QUEUE,
+            timeout: Self::TIMEOUT,
             patient: false,
         }
     }
@@ -98,6 +125,11 @@ pub(super) struct Shared {
     pub(super) rate: f64,
     pub(super) queue: usize,
     pub(super) patient: bool,
+    pub(super) timeout: Duration,
+    opened: Instant,
+    /// When samples came last and went last, in milliseconds since `opened`.
+    pub(super) heard: AtomicU64,
+    pub(super) told: AtomicU64,
     pub(super) stop: Arc<AtomicBool>,
     /// A device has disappeared: nothing more is to be sent or received, but what was received is still of interest.
     pub(super) gone: AtomicBool,
@@ -109,7 +141,7 @@ pub(super) struct Shared {
 
 #[derive(Default)]
 struct Streams {
-    rx: Option<(RxStream<Complex32>, Device)>,
+    rx: Option<(RxStream, Device)>,
     tx: Option<(TxStream<Complex32>, Device)>,
     start: Option<Start>,
 }
@@ -117,8 +149,22 @@ struct Streams {
 /// When the streams start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
-    pub(super) rx_timed: bool,
     pub(super) tx_at_ns: Option<i64>,
+}
+
+/// What a device has made of its configuration, for one direction and its first channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReadBack {
+    /// Centre frequency in Hz.
+    pub frequency: f64,
+    /// Samples a second.
+    pub rate: f64,
+    /// Bandwidth of the analogue filter in Hz.
+    pub bandwidth: f64,
+    /// Overall gain in dB.
+    pub gain: f64,
+    /// Antenna.
+    pub antenna: String,
 }
 
 fn refused(device: &str, what: &str, error: &soapysdr::Error) -> Error {
@@ -133,6 +179,8 @@ pub fn check_device(arguments: &str) -> Result<()> {
             Err(Error::parameter("device", expected, format!("'{arguments}'")))
         }
         Some("audio") => Err(Error::parameter("device", "a radio: a sound card cannot receive or transmit here", arguments)),
+        // The driver ignores what it does not know, as drivers do; a person who wrote it wants to know.
+        Some(radio::DRIVER) => radio::Settings::check(arguments),
         Some(_) => Ok(()),
     }
 }
@@ -146,11 +194,22 @@ pub fn open_device(arguments: &str) -> Result<Device> {
 impl Radio {
     /// Opens and tunes the devices and sets both streams up. Nothing is transmitted yet.
     pub fn open(config: &RadioConfig) -> Result<Self> {
-        if config.queue == 0 {
-            return Err(Error::parameter("queue", "at least 1 packet", config.queue));
+        if !(1..=LARGEST_QUEUE).contains(&config.queue) {
+            return Err(Error::parameter("queue", format!("between 1 and {LARGEST_QUEUE} samples"), config.queue));
         }
-        let end = |end: &Option<End>| end.as_ref().map(|end| open_device(&end.device)).transpose();
-        let (rx_device, tx_device) = (end(&config.rx)?, end(&config.tx)?);
+        if config.timeout.is_zero() {
+            return Err(Error::parameter("timeout", "more than 0 s", "0"));
+        }
+        let rx_device = config.rx.as_ref().map(|end| open_device(&end.device)).transpose()?;
+        let tx_device = match (&config.rx, &config.tx) {
+            (Some(rx), Some(tx)) if rx.device == tx.device => rx_device.clone(),
+            (_, tx) => tx.as_ref().map(|end| open_device(&end.device)).transpose()?,
+        };
+        if let (Some(rx), Some(tx), Some(device)) = (&config.rx, &config.tx, &rx_device)
+            && rx.device == tx.device
+        {
+            check_duplex(device, &rx.device)?;
+        }
         let mut rate = config.rate;
         for (device, end, direction) in [(&rx_device, &config.rx, Direction::Rx), (&tx_device, &config.tx, Direction::Tx)] {
             if let (Some(device), Some(end)) = (device, end) {
@@ -159,17 +218,23 @@ impl Radio {
         }
         let mut streams = Streams::default();
         if let (Some(device), Some(end)) = (&rx_device, &config.rx) {
-            let stream = device.rx_stream(&end.channels).map_err(|e| refused(&end.device, "cannot receive", &e))?;
+            let stream = RxStream::open(&end.device, &end.channels, &end.stream_args);
+            let stream = stream.map_err(|e| refused(&end.device, "cannot receive", &e))?;
             streams.rx = Some((stream, device.clone()));
         }
         if let (Some(device), Some(end)) = (&tx_device, &config.tx) {
-            let stream = device.tx_stream(&end.channels).map_err(|e| refused(&end.device, "cannot transmit", &e))?;
+            let stream = device.tx_stream_args(&end.channels, end.stream_args.as_str());
+            let stream = stream.map_err(|e| refused(&end.device, "cannot transmit", &e))?;
             streams.tx = Some((stream, device.clone()));
         }
         let shared = Shared {
             rate,
             queue: config.queue,
             patient: config.patient,
+            timeout: config.timeout,
+            opened: Instant::now(),
+            heard: AtomicU64::new(0),
+            told: AtomicU64::new(0),
             stop: Arc::default(),
             gone: AtomicBool::new(false),
             health: Arc::default(),
@@ -212,10 +277,44 @@ impl Radio {
         })
     }
 
+    /// What the device has made of its configuration; none for a direction that is not in use. What it does not tell is not a number.
+    pub fn read_back(&self, direction: Direction) -> Option<ReadBack> {
+        let (device, end) = match direction {
+            Direction::Rx => (self.rx_device.as_ref()?, self.config.rx.as_ref()?),
+            Direction::Tx => (self.tx_device.as_ref()?, self.config.tx.as_ref()?),
+        };
+        let channel = end.channels.first().copied().unwrap_or(0);
+        Some(ReadBack {
+            frequency: device.frequency(direction, channel).unwrap_or(f64::NAN),
+            rate: device.sample_rate(direction, channel).unwrap_or(f64::NAN),
+            bandwidth: device.bandwidth(direction, channel).unwrap_or(f64::NAN),
+            gain: device.gain(direction, channel).unwrap_or(f64::NAN),
+            antenna: device.antenna(direction, channel).unwrap_or_default(),
+        })
+    }
+
     /// The device that receives.
     pub fn rx_device(&self) -> Option<&Device> {
         self.rx_device.as_ref()
     }
+}
+
+/// Refuses to transmit and receive with a device that can only do one of them at a time.
+fn check_duplex(device: &Device, arguments: &str) -> Result<()> {
+    if device.full_duplex(Direction::Rx, 0).unwrap_or(true) {
+        return Ok(());
+    }
+    let instead = "take two radios, one as --tx-device and one as --rx-device, or receive with --rx-only what another box sends";
+    Err(Error::Data(format!("{arguments}: half duplex: it cannot transmit and receive at the same time; {instead}")))
+}
+
+/// Refuses a gain that SoapySDR would silently replace by the nearest one.
+fn check_gain(range: soapysdr::Range, name: &str, gain: f64, device: &str) -> Result<()> {
+    if (range.minimum..=range.maximum).contains(&gain) {
+        return Ok(());
+    }
+    let has = format!("between {} and {} dB, as {device} has it", range.minimum, range.maximum);
+    Err(Error::parameter(name, has, gain))
 }
 
 /// Applies what the configuration says to one direction of a device; gives the rate that it took.
@@ -246,16 +345,19 @@ fn tune(device: &Device, end: &End, direction: Direction, config: &RadioConfig) 
         }
         device.set_frequency(direction, channel, config.frequency, ()).map_err(fail(format!("{} Hz", config.frequency)))?;
         if let Some(gain) = end.gain {
-            // SoapySDR would take the nearest gain that there is, without a word.
-            if let Ok(range) = device.gain_range(direction, channel)
-                && !(range.minimum..=range.maximum).contains(&gain)
-            {
-                let has = format!("between {} and {} dB, as {} has it", range.minimum, range.maximum, end.device);
-                return Err(Error::parameter(gain_name, has, gain));
+            if let Ok(range) = device.gain_range(direction, channel) {
+                check_gain(range, gain_name, gain, &end.device)?;
             }
             device.set_gain(direction, channel, gain).map_err(fail(format!("gain {gain} dB")))?;
         }
+        let elements = device.list_gains(direction, channel).unwrap_or_default();
         for (element, gain) in &end.gains {
+            if !elements.contains(element) {
+                return Err(Error::unknown("gain element", element, &elements));
+            }
+            if let Ok(range) = device.gain_element_range(direction, channel, element.as_str()) {
+                check_gain(range, &format!("{gain_name} {element}"), *gain, &end.device)?;
+            }
             let set = device.set_gain_element(direction, channel, element.as_str(), *gain);
             set.map_err(fail(format!("gain {gain} dB of element '{element}'")))?;
         }
@@ -274,8 +376,23 @@ impl Shared {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Activates both streams, once: the first of source and sink that is initialised does it for both.
-    pub(super) fn start(&self) -> Result<Start> {
+    /// Activates both streams, once: the first of source and sink that is initialised does it for both. A driver that does not return is left alone.
+    pub(super) fn start(self: &Arc<Self>) -> Result<Start> {
+        let (done, started) = crossbeam::channel::bounded(1);
+        let shared = self.clone();
+        let thread = std::thread::Builder::new().name("kaflow start".into()).spawn(move || {
+            let _ = done.send(shared.activate());
+        });
+        thread.map_err(|e| Error::io("thread", e))?;
+        let patience = START.saturating_add(self.timeout);
+        let silent = |_| Error::Data(format!("the driver has not started its streams within {} s", patience.as_secs()));
+        let start = started.recv_timeout(patience).map_err(silent)??;
+        self.note(&self.heard);
+        self.note(&self.told);
+        Ok(start)
+    }
+
+    fn activate(&self) -> Result<Start> {
         let mut guard = self.streams();
         let streams = &mut *guard;
         if let Some(start) = streams.start {
@@ -285,7 +402,7 @@ impl Shared {
             Ok(true) => device.get_hardware_time(None).ok(),
             _ => None,
         };
-        let mut start = Start { rx_timed: false, tx_at_ns: None };
+        let mut start = Start { tx_at_ns: None };
         let now = streams.tx.as_ref().and_then(|(_, device)| time(device));
         if let Some((stream, _)) = &mut streams.tx {
             stream.activate(None).map_err(|e| Error::Data(format!("the transmit stream does not start: {}", e.message)))?;
@@ -293,7 +410,6 @@ impl Shared {
         }
         if let Some((stream, device)) = &mut streams.rx {
             let now = time(device);
-            start.rx_timed = now.is_some();
             // Devices of their own have times of their own: only where the transmitter is timed as well does the receiver's start have to fit.
             let at = now.map(|t| start.tx_at_ns.filter(|&at| at > t && at - t <= 2 * LEAD_NS).unwrap_or(t + LEAD_NS));
             let started = stream.activate(at);
@@ -306,7 +422,18 @@ impl Shared {
         Ok(start)
     }
 
-    pub(super) fn take_rx(&self) -> Option<RxStream<Complex32>> {
+    /// Something came or went now.
+    pub(super) fn note(&self, when: &AtomicU64) {
+        when.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Whether nothing has come or gone for too long.
+    pub(super) fn overdue(&self, when: &AtomicU64) -> bool {
+        let last = Duration::from_millis(when.load(Ordering::Relaxed));
+        self.opened.elapsed().saturating_sub(last) > self.timeout
+    }
+
+    pub(super) fn take_rx(&self) -> Option<RxStream> {
         self.streams().rx.take().map(|(stream, _)| stream)
     }
 
@@ -322,5 +449,16 @@ impl Shared {
     /// Whether the drivers have nothing more to do.
     pub(super) fn over(&self) -> bool {
         self.stopped() || self.gone.load(Ordering::Relaxed)
+    }
+}
+
+/// Waits for a driver's thread to end; one that does not, because the driver does not return, is left alone.
+pub(super) fn join(thread: JoinHandle<()>, patience: Duration) {
+    let until = Instant::now() + patience;
+    while !thread.is_finished() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if thread.is_finished() {
+        let _ = thread.join();
     }
 }

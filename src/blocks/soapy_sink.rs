@@ -5,12 +5,13 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam::channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
+use crossbeam::channel::{Receiver, Sender, bounded};
 use futuresdr::runtime::dev::prelude::*;
 use soapysdr::{Device, ErrorCode, TxStream};
 
-use super::soapy::{DEAD_AFTER, LEAD_NS, PACKET, PATIENCE_US, Shared};
-use super::soapy_health::Health;
+use super::soapy::{DEAD_AFTER, LEAD_NS, PACKET, PATIENCE_US, Shared, join};
+use super::soapy_health::{DAC_CLIPS, Health};
+use super::soapy_queue::{Nothing, Queue};
 use super::{Fault, Radio};
 use crate::Error;
 
@@ -19,7 +20,8 @@ use crate::Error;
 /// A thread of its own writes from a bounded queue to the driver. The first sample goes out at the time that [`Radio`] and its source agreed on, where the device has
 /// time, and every sample behind it at its own time: after an underflow the samples whose time has passed are left out, so that nothing is displaced for good.
 /// Without time the receiver is told that everything from now on is. Underflows, late samples and timeouts are counted in the radio's [`Health`] and end
-/// nothing; a device that disappears ends the flowgraph with an error, or in good order ([`lenient`](Self::lenient)).
+/// nothing, and so are samples that the converter clips; a device that disappears, and one that takes nothing for the radio's timeout, end the flowgraph with an error, or in good order
+/// ([`lenient`](Self::lenient)), even if a call into the driver never returns.
 ///
 /// # Stream Inputs
 ///
@@ -62,7 +64,7 @@ where
     #[input]
     input: Vec<I>,
     shared: Arc<Shared>,
-    driver: Option<(Sender<Packet>, Receiver<Error>, JoinHandle<()>)>,
+    driver: Option<(Arc<Queue<Packet>>, Receiver<Error>, JoinHandle<()>)>,
     period: Option<u64>,
     lenient: bool,
     fault: Fault,
@@ -117,8 +119,8 @@ impl<I: CpuBufferReader<Item = Complex32>> SoapySink<I> {
     /// Lets the driver write what is in the queue and end its burst.
     fn end(&mut self) {
         if let Some((queue, _, thread)) = self.driver.take() {
-            drop(queue);
-            let _ = thread.join();
+            queue.close();
+            join(thread, Duration::from_secs(3));
         }
     }
 }
@@ -129,7 +131,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
         let Some((stream, device)) = self.shared.take_tx() else {
             return Err(self.fault.raise(Error::Data("the transmitter is in use already".into())).into());
         };
-        let (packets, queue) = bounded(self.shared.queue);
+        let queue = Arc::new(Queue::new(self.shared.queue));
         let (complaints, failure) = bounded(1);
         let driver = Driver {
             stream,
@@ -141,13 +143,13 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
             left_out: 0,
             period: self.period,
             behind: false,
-            queue,
+            queue: queue.clone(),
             complaints,
             shared: self.shared.clone(),
         };
         let thread = std::thread::Builder::new().name("kaflow tx".into()).spawn(move || driver.run());
         let thread = thread.map_err(|e| self.fault.raise(Error::io("thread", e)))?;
-        self.driver = Some((packets, failure, thread));
+        self.driver = Some((queue, failure, thread));
         Ok(())
     }
 
@@ -170,14 +172,19 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
         let slices: Vec<&[Complex32]> = self.input.iter_mut().map(|i| i.slice()).collect();
         if n > 0 {
             let packet: Packet = slices.iter().map(|s| s[..n].to_vec()).collect();
-            match queue.send_timeout(packet, Duration::from_millis(50)) {
+            match queue.put(packet, n, Duration::from_millis(50)) {
                 Ok(()) => {
                     self.input.iter_mut().for_each(|i| i.consume(n));
                     io.call_again = n < available;
                 }
-                // What did not fit stays in the buffer.
-                Err(SendTimeoutError::Timeout(_)) => io.call_again = true,
-                Err(SendTimeoutError::Disconnected(_)) => {
+                // What did not fit stays in the buffer. A device that waits for a slow reader may take its time.
+                Err((_, Nothing::Yet)) if !self.shared.patient && self.shared.overdue(&self.shared.told) => {
+                    let wait = self.shared.timeout.as_secs_f64();
+                    return self
+                        .fail(Error::Data(format!("the transmitter has taken nothing for {wait} s, and its driver does not say why")), io);
+                }
+                Err((_, Nothing::Yet)) => io.call_again = true,
+                Err((_, Nothing::Ever)) => {
                     return match failure.recv_timeout(Duration::from_secs(1)) {
                         Ok(error) => self.fail(error, io),
                         Err(_) => {
@@ -221,7 +228,7 @@ struct Driver {
     period: Option<u64>,
     /// Samples were due before they were written.
     behind: bool,
-    queue: Receiver<Packet>,
+    queue: Arc<Queue<Packet>>,
     complaints: Sender<Error>,
     shared: Arc<Shared>,
 }
@@ -229,10 +236,14 @@ struct Driver {
 impl Driver {
     fn run(mut self) {
         while !self.shared.over() {
-            let packet = match self.queue.recv_timeout(Duration::from_millis(10)) {
+            let packet = match self.queue.take(Duration::from_millis(10)) {
                 Ok(packet) => Some(packet),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(Nothing::Yet) => {
+                    // Nothing to send is no fault of the driver.
+                    self.shared.note(&self.shared.told);
+                    None
+                }
+                Err(Nothing::Ever) => break,
             };
             while self.note_status() {}
             // Behind, or about to be late for coming back.
@@ -249,6 +260,7 @@ impl Driver {
         if !self.shared.over() {
             self.finish();
         }
+        self.queue.close();
         let _ = self.stream.deactivate(None);
     }
 
@@ -302,6 +314,8 @@ impl Driver {
             let slices: Vec<&[Complex32]> = packet.iter().map(|channel| &channel[at..]).collect();
             match self.stream.write(&slices, self.start_ns, false, PATIENCE_US) {
                 Ok(n) => {
+                    slices.iter().for_each(|channel| health.tx.note(&channel[..n], DAC_CLIPS));
+                    self.shared.note(&self.shared.told);
                     (at, errors) = (at + n, 0);
                     Health::count(&health.sent, n as u64);
                     self.next += n as u64;

@@ -1,28 +1,31 @@
 //! A radio's receiver as a stream.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam::channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
+use crossbeam::channel::{Receiver, Sender, bounded};
 use futuresdr::runtime::dev::prelude::*;
-use soapysdr::{ErrorCode, RxStream};
+use soapysdr::ErrorCode;
 
-use super::soapy::{DEAD_AFTER, PACKET, PATIENCE_US, Shared};
-use super::soapy_health::Health;
-use super::{Fault, Radio, gap};
+use super::soapy::{DEAD_AFTER, PACKET, PATIENCE_US, Shared, join};
+use super::soapy_health::{ADC_CLIPS, Health};
+use super::soapy_queue::{Nothing, Queue};
+use super::soapy_stamps::{Stamps, Verdict};
+use super::{Fault, Radio, TIME, gap};
 use crate::Error;
-
-/// The name of the tag with the hardware time, in nanoseconds, of the sample that it is on.
-pub const TIME: &str = "time_ns";
+use crate::radio::client::RxStream;
 
 /// Receives with any SoapySDR device.
 ///
 /// A thread of its own reads from the driver into a bounded queue. When the queue is full, packets are dropped until it is half empty (or, for a patient [`Radio`], the driver
 /// waits), so a flowgraph that is too slow loses samples at a few marked places and sees long stretches in between. What is received while the transmitter has fallen behind is left
-/// out the same way. Overflows, clock jumps, timeouts and corrupt packets are counted in the radio's [`Health`] and end nothing; a device that disappears ends the
-/// flowgraph with an error, or only the stream ([`lenient`](Self::lenient)).
+/// out the same way. Overflows, clock jumps, timeouts and corrupt packets are counted in the radio's [`Health`] and end nothing; a device that disappears, and one that brings nothing
+/// for the radio's timeout, end the flowgraph with an error, or only the stream ([`lenient`](Self::lenient)), even if a call into the driver never returns.
+///
+/// Samples leave as they were received: full scale is an amplitude of 1.
 ///
 /// # Stream Inputs
 ///
@@ -30,8 +33,8 @@ pub const TIME: &str = "time_ns";
 ///
 /// # Stream Outputs
 ///
-/// `output[c]`: one for each channel. Where the device has time, the first sample of each packet has a tag [`TIME`]. The first sample behind a hole has a tag
-/// [`gap`] with the number of missing samples by the timestamps, 0 where they do not tell.
+/// `output[c]`: one for each channel. The first sample of each read that the driver stamped has a tag [`TIME`]. The first sample behind a gap has a tag [`gap`] with the number of missing
+/// samples, 0 where nobody knows: time stamps are averaged, so that those that scatter tell no gaps that are none.
 ///
 /// # Message Inputs
 ///
@@ -66,7 +69,7 @@ where
     #[output]
     output: Vec<O>,
     shared: Arc<Shared>,
-    driver: Option<(Receiver<Packet>, Receiver<Error>, JoinHandle<()>)>,
+    driver: Option<(Arc<Queue<Packet>>, Receiver<Error>, JoinHandle<()>)>,
     packet: Option<(Packet, usize)>,
     left: u64,
     lenient: bool,
@@ -127,14 +130,15 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
     /// The next packet, when there is one, or one comes within a moment. Once the radio is to stop, what is left in the queue is of no interest.
     fn next_packet(&mut self, wait: bool) -> Next {
         let Some((queue, _, _)) = self.driver.as_ref().filter(|_| !self.shared.stopped()) else { return Next::End };
-        match queue.recv_timeout(if wait { Duration::from_millis(50) } else { Duration::ZERO }) {
+        match queue.take(if wait { Duration::from_millis(50) } else { Duration::ZERO }) {
             Ok(packet) => {
                 self.shared.health.depth.store(queue.len(), Ordering::Relaxed);
                 self.packet = Some((packet, 0));
                 Next::Packet
             }
-            Err(RecvTimeoutError::Timeout) => Next::Nothing,
-            Err(RecvTimeoutError::Disconnected) => Next::End,
+            Err(Nothing::Yet) if self.shared.overdue(&self.shared.heard) => Next::Dead,
+            Err(Nothing::Yet) => Next::Nothing,
+            Err(Nothing::Ever) => Next::End,
         }
     }
 
@@ -166,9 +170,15 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some((queue, _, thread)) = self.driver.take() {
             // A driver that waits for room in the queue sees that nobody takes from it any more.
-            drop(queue);
-            let _ = thread.join();
+            queue.close();
+            join(thread, Duration::from_secs(1));
         }
+    }
+
+    /// The stream has ended with an error.
+    fn fail(&self, error: Error) -> Result<()> {
+        let raised = self.fault.raise(error);
+        if self.lenient { Ok(()) } else { Err(raised.into()) }
     }
 }
 
@@ -176,25 +186,28 @@ enum Next {
     Packet,
     Nothing,
     End,
+    /// Nothing has come for too long.
+    Dead,
 }
 
 impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
     async fn init(&mut self, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
-        let start = self.shared.start().map_err(|e| self.fault.raise(e))?;
+        self.shared.start().map_err(|e| self.fault.raise(e))?;
         let Some(stream) = self.shared.take_rx() else {
             return Err(self.fault.raise(Error::Data("the receiver is in use already".into())).into());
         };
-        let (packets, queue) = bounded(self.shared.queue);
+        let queue = Arc::new(Queue::new(self.shared.queue));
         let (complaints, failure) = bounded(1);
         let driver = Driver {
             stream,
-            timed: start.rx_timed,
             channels: self.output.len(),
-            queue: packets,
+            queue: queue.clone(),
             complaints,
             full: false,
-            expected_ns: None,
-            lost: Lost::Nothing,
+            stamps: Stamps::new(self.shared.rate),
+            flagged: false,
+            gap: None,
+            held: VecDeque::new(),
             shared: self.shared.clone(),
         };
         let thread = std::thread::Builder::new().name("kaflow rx".into()).spawn(move || driver.run());
@@ -220,6 +233,19 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
                         io.finished = true;
                         break;
                     }
+                    Next::Dead => {
+                        // Nothing that is transmitted from now on is of use.
+                        self.shared.gone.store(true, Ordering::Relaxed);
+                        io.finished = true;
+                        if n > 0 {
+                            self.output.iter_mut().for_each(|output| output.produce(n));
+                        }
+                        let wait = self.shared.timeout.as_secs_f64();
+                        let problem = format!(
+                            "the receiver has brought nothing for {wait} s, and its driver does not say why: is the radio, or the host that it is at, still there?"
+                        );
+                        return self.fail(Error::Data(problem));
+                    }
                 }
             }
             n += self.copy(n, room);
@@ -231,10 +257,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
         if io.finished
             && let Some(error) = self.driver.as_ref().and_then(|(_, failure, _)| failure.try_recv().ok())
         {
-            let raised = self.fault.raise(error);
-            if !self.lenient {
-                return Err(raised.into());
-            }
+            self.fail(error)?;
         }
         io.finished |= self.left == 0;
         io.call_again = !io.finished;
@@ -253,46 +276,58 @@ impl<O: CpuBufferWriter<Item = Complex32>> Drop for SoapySource<O> {
     }
 }
 
-/// What was lost since the last packet that went into the queue.
-#[derive(Clone, Copy, PartialEq)]
-enum Lost {
-    Nothing,
-    /// So many, and no more.
-    Known(u64),
-    Unknown,
-}
+/// Reads without a stamp that are held back behind an overflow until one with a stamp says how long it was.
+const HELD: usize = 8;
 
 /// The thread that reads.
 struct Driver {
-    stream: RxStream<Complex32>,
-    timed: bool,
+    stream: RxStream,
     channels: usize,
-    queue: Sender<Packet>,
+    queue: Arc<Queue<Packet>>,
     complaints: Sender<Error>,
     /// The queue has been full and is not half empty yet.
     full: bool,
-    /// The time of the sample behind the last one in the queue.
-    expected_ns: Option<i64>,
-    /// Where there are no timestamps.
-    lost: Lost,
+    stamps: Stamps,
+    /// The driver says that samples were lost.
+    flagged: bool,
+    /// Samples that are missing before the next packet; some for an unknown number as well.
+    gap: Option<Gap>,
+    held: VecDeque<Packet>,
     shared: Arc<Shared>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Gap {
+    samples: u64,
+    unknown: bool,
 }
 
 impl Driver {
     fn run(mut self) {
+        self.read();
+        self.release();
+        // What was lost last has no packet behind it.
+        if let Some(gap) = self.gap.take() {
+            self.count(gap);
+        }
+        self.queue.close();
+        self.stream.deactivate();
+    }
+
+    fn read(&mut self) {
         let health = self.shared.health.clone();
         let mut buffers = vec![vec![Complex32::new(0.0, 0.0); PACKET]; self.channels];
         let mut errors = 0;
         while !self.shared.over() {
-            let mut slices: Vec<&mut [Complex32]> = buffers.iter_mut().map(Vec::as_mut_slice).collect();
-            match self.stream.read(&mut slices, PATIENCE_US) {
-                Ok(0) => {}
-                Ok(n) => {
+            match self.stream.read(&mut buffers, PATIENCE_US) {
+                Ok(read) if read.samples == 0 => {}
+                Ok(read) => {
                     errors = 0;
-                    Health::count(&health.received, n as u64);
-                    let samples = buffers.iter().map(|b| b[..n].to_vec()).collect();
-                    let time_ns = self.timed.then(|| self.stream.time_ns());
-                    if !self.deliver(samples, time_ns, n) {
+                    self.shared.note(&self.shared.heard);
+                    Health::count(&health.received, read.samples as u64);
+                    let samples: Vec<Vec<Complex32>> = buffers.iter().map(|b| b[..read.samples].to_vec()).collect();
+                    samples.iter().for_each(|channel| health.rx.note(channel, ADC_CLIPS));
+                    if !self.receive(Packet { samples, time_ns: read.time_ns, gap: None }) {
                         break;
                     }
                 }
@@ -301,15 +336,15 @@ impl Driver {
                     ErrorCode::Overflow => {
                         errors = 0;
                         Health::count(&health.overflows, 1);
-                        self.lost = Lost::Unknown;
+                        self.flagged = true;
                     }
                     ErrorCode::TimeError => {
                         Health::count(&health.time_errors, 1);
-                        self.lost = Lost::Unknown;
+                        self.flagged = true;
                     }
                     ErrorCode::Corruption => {
                         Health::count(&health.corrupt, 1);
-                        self.lost = Lost::Unknown;
+                        self.flagged = true;
                     }
                     _ => {
                         errors += 1;
@@ -325,83 +360,107 @@ impl Driver {
                 },
             }
         }
-        let _ = self.stream.deactivate(None);
     }
 
-    /// The hole before a packet, from the timestamps or else from what was counted.
-    fn hole(&self, time_ns: Option<i64>) -> Option<u64> {
+    /// Finds out what is missing before a packet; false when nobody listens any more.
+    fn receive(&mut self, packet: Packet) -> bool {
         if self.shared.relapse.displaced() {
-            return Some(0);
+            self.miss(0, true);
         }
-        match (time_ns, self.expected_ns) {
-            (Some(time), Some(expected)) => {
-                let missing = ((time - expected) as f64 * self.shared.rate / 1e9).round() as i64;
-                match missing {
-                    0 => None,
-                    m if m > 0 => Some(m as u64),
-                    // The clock was set back.
-                    _ => {
-                        Health::count(&self.shared.health.time_errors, 1);
-                        Some(0)
-                    }
-                }
+        match packet.time_ns.map(|time| self.stamps.stamp(time)) {
+            Some(Verdict::Whole) => self.flagged = false,
+            Some(Verdict::Gap(samples)) => {
+                self.flagged = false;
+                self.miss(samples, false);
             }
-            _ => match self.lost {
-                Lost::Nothing => None,
-                Lost::Known(n) => Some(n),
-                Lost::Unknown => Some(0),
-            },
+            Some(Verdict::Fewer(samples)) => {
+                self.miss(0, true);
+                let known = &self.shared.health.gap_samples;
+                let _ = known.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |known| Some(known.saturating_sub(samples)));
+            }
+            Some(Verdict::Back) => {
+                Health::count(&self.shared.health.time_errors, 1);
+                self.miss(0, true);
+            }
+            // A stamp is about to come and tell.
+            None if self.flagged && self.stamps.next_ns().is_some() && self.held.len() < HELD => {
+                self.stamps.advance(packet.samples[0].len());
+                self.held.push_back(packet);
+                return true;
+            }
+            None if std::mem::take(&mut self.flagged) => self.miss(0, true),
+            None => {}
         }
+        if !self.release() {
+            return false;
+        }
+        let due = packet.time_ns.or(self.stamps.next_ns());
+        self.stamps.advance(packet.samples[0].len());
+        self.deliver(packet, due)
     }
 
-    /// Leaves a packet out.
-    fn lose(&mut self, n: usize) {
-        self.lost = match self.lost {
-            Lost::Nothing => Lost::Known(n as u64),
-            Lost::Known(before) => Lost::Known(before + n as u64),
-            Lost::Unknown => Lost::Unknown,
-        };
+    /// Delivers what was held back.
+    fn release(&mut self) -> bool {
+        while let Some(packet) = self.held.pop_front() {
+            let due = packet.time_ns;
+            if !self.deliver(packet, due) {
+                return false;
+            }
+        }
+        true
     }
 
-    /// Puts a packet into the queue, or drops it; false when nobody listens any more.
-    fn deliver(&mut self, samples: Vec<Vec<Complex32>>, time_ns: Option<i64>, n: usize) -> bool {
-        if self.shared.relapse.silent(time_ns) {
-            self.lose(n);
+    /// So many samples are missing before the next packet.
+    fn miss(&mut self, samples: u64, unknown: bool) {
+        let gap = self.gap.get_or_insert_default();
+        gap.samples += samples;
+        gap.unknown |= unknown;
+        Health::count(&self.shared.health.gap_samples, samples);
+    }
+
+    fn count(&self, gap: Gap) {
+        Health::count(&self.shared.health.gaps, 1);
+        Health::count(&self.shared.health.unknown_gaps, u64::from(gap.unknown));
+    }
+
+    /// Puts a packet, due at a time, into the queue, or drops it; false when nobody listens any more.
+    fn deliver(&mut self, mut packet: Packet, due_ns: Option<i64>) -> bool {
+        let n = packet.samples[0].len();
+        if self.shared.relapse.silent(due_ns) {
+            self.miss(n as u64, false);
             return true;
         }
         if !self.shared.patient {
-            // A packet at a time would leave nothing but holes: rather a long one, and then a long stretch without.
-            self.full = self.queue.is_full() || (self.full && 2 * self.queue.len() > self.shared.queue);
+            // A packet at a time would leave nothing but gaps: rather a long one, and then a long stretch without.
+            self.full = self.queue.full(n) || (self.full && 2 * self.queue.len() > self.shared.queue);
             if self.full {
                 Health::count(&self.shared.health.dropped, n as u64);
-                self.lose(n);
+                self.miss(n as u64, false);
                 return true;
             }
         }
-        let hole = self.hole(time_ns);
-        let mut packet = Packet { samples, time_ns, gap: hole };
+        let gap = self.gap.take();
+        packet.gap = gap.map(|gap| if gap.unknown { 0 } else { gap.samples });
         loop {
-            match self.queue.send_timeout(packet, Duration::from_millis(50)) {
+            match self.queue.put(packet, n, Duration::from_millis(50)) {
                 Ok(()) => break,
-                Err(SendTimeoutError::Disconnected(_)) => return false,
-                Err(SendTimeoutError::Timeout(back)) => {
+                Err((_, Nothing::Ever)) => return false,
+                Err((back, Nothing::Yet)) => {
                     if self.shared.stopped() {
                         return false;
                     }
+                    // The reader is slow, not the driver.
+                    self.shared.note(&self.shared.heard);
                     packet = back;
                 }
             }
         }
-        let health = &self.shared.health;
-        if let Some(missing) = hole {
-            Health::count(&health.gaps, 1);
-            Health::count(&health.missing, missing);
+        if let Some(gap) = gap {
+            self.count(gap);
         }
-        self.lost = Lost::Nothing;
-        self.expected_ns = time_ns.map(|t| t + (n as f64 * 1e9 / self.shared.rate).round() as i64);
         let depth = self.queue.len();
-        health.depth.store(depth, Ordering::Relaxed);
-        health.deepest.fetch_max(depth, Ordering::Relaxed);
+        self.shared.health.depth.store(depth, Ordering::Relaxed);
+        self.shared.health.deepest.fetch_max(depth, Ordering::Relaxed);
         true
     }
 }

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, Series, fault::guarded, message, tags};
+use super::{Fault, fault::guarded, message, tags};
 use crate::{
     files,
     filter::{CleanWindow, Filter},
+    metrics::Series,
 };
 
 /// Predicts each of M received streams from N transmitted ones.

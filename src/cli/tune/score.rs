@@ -2,6 +2,7 @@
 
 use crate::filter::Guard;
 use crate::filter::registry::{self, Settings};
+use crate::dsp::db;
 use crate::metrics::power;
 use crate::real::finite;
 use crate::{Complex32, Error, Result};
@@ -100,8 +101,8 @@ pub(crate) fn score(settings: &Settings, data: &Data, rival: Option<&Score>) -> 
         let (now, last) = (rival.errors[check], rival.errors[CHECKS - 1]);
         let hopeless = end > data.burn_in + (n - data.burn_in) / 4 && error > HOPELESS * now;
         if check + 1 < CHECKS && (hopeless || error > last) {
-            return Ok(Score { db: rival.db + 10.0 * (error / now.max(f64::MIN_POSITIVE)).log10(), complete: false, errors });
+            return Ok(Score { db: rival.db + db(error, now.max(f64::MIN_POSITIVE)), complete: false, errors });
         }
     }
-    Ok(Score { db: 10.0 * (error / data.energy).max(1e-30).log10(), complete: true, errors })
+    Ok(Score { db: db(error, data.energy), complete: true, errors })
 }

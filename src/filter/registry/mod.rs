@@ -203,7 +203,7 @@ pub fn tracker<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Trac
         _ => filter(settings, taps)?.on_stream(),
     };
     // Threads are a matter of the stream: the filter on vectors knows none.
-    if let Some(threads) = settings.optional("threads")? {
+    if let Some(threads) = settings.optional("workers")? {
         tracker.set("threads", threads)?;
     }
     Ok(tracker)

@@ -42,7 +42,7 @@ pub(crate) const BUDGET: Parameter =
 pub(crate) const FLOOR: Parameter =
     Parameter::number("floor", "centres whose effective coefficient falls below this go", Preset::Off, None);
 pub(crate) const THREADS: Parameter =
-    Parameter::number("threads", "threads for one stream through klms, fklms or norma with a large budget", Preset::Off, None);
+    Parameter::number("workers", "threads for one stream through klms, fklms or norma with a large budget", Preset::Off, None);
 pub(crate) const REGULARIZATION: Parameter = Parameter::number(
     "regularization",
     "NLMS's eps and RLS's c, in units of input power",

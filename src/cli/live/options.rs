@@ -1,0 +1,213 @@
+//! The command line of `kaflow live`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::blocks::{End, RadioConfig, check_device};
+use crate::cli::run::arguments::{FilterArgs, OutputArgs};
+use crate::{Error, Result, iq, ofdm};
+
+/// Track a channel live: transmit clipped OFDM, receive it, and predict what is received, with any SoapySDR radio.
+///
+/// A full-duplex radio with --device, two radios with --tx-device and --rx-device, or --rx-only with the frame that another box repeats. driver=kaflow-testbed is a simulated radio: nothing is
+/// transmitted.
+#[derive(clap::Args)]
+pub(in crate::cli) struct Args {
+    /// Device arguments of a full-duplex radio, with driver=..., as `kaflow devices` lists them
+    #[arg(long, value_name = "ARGS", conflicts_with_all = ["rx_device", "tx_device"])]
+    device: Option<String>,
+    /// The radio that receives
+    #[arg(long, value_name = "ARGS")]
+    rx_device: Option<String>,
+    /// The radio that transmits
+    #[arg(long, value_name = "ARGS", conflicts_with = "rx_only")]
+    tx_device: Option<String>,
+    /// Transmit nothing: another box repeats the frame in --tx
+    #[arg(long, requires = "tx")]
+    rx_only: bool,
+    /// One frame that is repeated (SigMF, WAV, raw), instead of our own OFDM
+    #[arg(long, value_name = "FILE")]
+    pub(super) tx: Option<PathBuf>,
+    /// Format of a raw --tx file: cf32_le, ci16_le, ...
+    #[arg(long)]
+    pub(super) format: Option<iq::Format>,
+    /// Centre frequency in Hz (default: 5.4e9); without it a real device transmits only after a confirmation
+    #[arg(long, allow_negative_numbers = true)]
+    pub(super) freq: Option<f64>,
+    /// Samples a second (default: what this machine sustains with these filters)
+    #[arg(long, allow_negative_numbers = true)]
+    pub(super) rate: Option<f64>,
+    /// Transmit gain in dB; or of one element, NAME=DB, any number of times
+    #[arg(long, value_name = "DB", allow_negative_numbers = true)]
+    tx_gain: Vec<String>,
+    /// Receive gain in dB; or of one element, NAME=DB, any number of times
+    #[arg(long, value_name = "DB", allow_negative_numbers = true)]
+    rx_gain: Vec<String>,
+    /// Receive antenna
+    #[arg(long)]
+    antenna: Option<String>,
+    /// Transmit antenna
+    #[arg(long)]
+    tx_antenna: Option<String>,
+    /// Receive channel, or several: 0,1,2,3. Each has filters of its own
+    #[arg(long, value_delimiter = ',', default_value = "0")]
+    pub(super) channel: Vec<usize>,
+    /// Transmit channel
+    #[arg(long, default_value_t = 0)]
+    tx_channel: usize,
+    /// Bandwidth of the analogue filters in Hz
+    #[arg(long)]
+    bandwidth: Option<f64>,
+    /// Clock source of the device
+    #[arg(long)]
+    clock_source: Option<String>,
+    /// Time source of the device
+    #[arg(long)]
+    time_source: Option<String>,
+    /// Stop after so many seconds
+    #[arg(long, allow_negative_numbers = true)]
+    pub(super) seconds: Option<f64>,
+    /// Mean power of what is transmitted, in dB below full scale
+    #[arg(long, default_value_t = 9.0, value_name = "DB", allow_negative_numbers = true)]
+    backoff: f64,
+    /// Transmit a frame that the converter clips
+    #[arg(long)]
+    pub(super) allow_clipping: bool,
+    /// Waveform: paper or wifi
+    #[arg(long, default_value = "paper")]
+    preset: String,
+    /// OFDM symbols in the frame that is repeated
+    #[arg(long, default_value_t = 50)]
+    symbols: usize,
+    /// Samples that may wait between the driver and the filters
+    #[arg(long, value_name = "SAMPLES", default_value_t = RadioConfig::QUEUE)]
+    queue: usize,
+    /// Seconds without a sample after which a radio counts as dead
+    #[arg(long, value_name = "SECONDS", default_value_t = RadioConfig::TIMEOUT.as_secs_f64())]
+    timeout: f64,
+    /// Shrink the filters' budget when they do not keep up
+    #[arg(long)]
+    pub(super) adaptive_budget: bool,
+    /// Measure at each transmit gain from A to B dB
+    #[arg(long, value_name = "A:B:STEP", allow_hyphen_values = true)]
+    sweep_tx_gain: Option<String>,
+    /// Write what is received, as it is received, and the frame that is sent: a pair of SigMF recordings for track
+    #[arg(long, value_name = "DIR", conflicts_with = "sweep_tx_gain")]
+    pub(super) record: Option<PathBuf>,
+    /// Transmit without asking
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Parameters from a file, as tune writes it
+    #[arg(long, value_name = "FILE.toml")]
+    pub(super) params: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) filters: FilterArgs,
+}
+
+impl Args {
+    /// What is opened, and how.
+    pub(super) fn config(&self, rate: f64) -> Result<RadioConfig> {
+        for (name, value) in [("freq", self.freq), ("rate", Some(rate)), ("seconds", self.seconds), ("bandwidth", self.bandwidth), ("timeout", Some(self.timeout))] {
+            if let Some(value) = value.filter(|v| !(v.is_finite() && *v > 0.0)) {
+                return Err(Error::parameter(name, "more than 0", value));
+            }
+        }
+        let missing = |name: &str| {
+            let problem = "given, with an explicit driver=..., such as driver=kaflow-testbed or what `kaflow devices` lists";
+            Error::parameter(name, problem, "nothing")
+        };
+        let rx = self.device.as_ref().or(self.rx_device.as_ref()).ok_or_else(|| missing("device"))?;
+        let tx = match self.device.as_ref().or(self.tx_device.as_ref()) {
+            _ if self.rx_only => None,
+            Some(tx) => Some(tx),
+            None => return Err(missing("tx-device")),
+        };
+        if let Some((_, twice)) = self.channel.iter().enumerate().find(|(n, channel)| self.channel[..*n].contains(channel)) {
+            return Err(Error::parameter("channel", "each given once", twice));
+        }
+        if self.channel.len() > 1 && (self.record.is_some() || self.sweep_tx_gain.is_some()) {
+            return Err(Error::parameter("channel", "one alone with --record and --sweep-tx-gain", self.channel.len()));
+        }
+        let end = |device: &String, channels: &[usize], antenna: &Option<String>, gains: &[String], name: &str| -> Result<End> {
+            check_device(device)?;
+            let (gain, gains) = split_gains(name, gains)?;
+            Ok(End {
+                channels: channels.to_vec(),
+                antenna: antenna.clone(),
+                gain,
+                gains,
+                bandwidth: self.bandwidth,
+                ..End::new(device.as_str())
+            })
+        };
+        let mut tx = tx.map(|tx| end(tx, &[self.tx_channel], &self.tx_antenna, &self.tx_gain, "tx-gain")).transpose()?;
+        if let Some(tx) = tx.as_mut().filter(|tx| super::simulated(&tx.device) && tx.gain.is_none() && tx.gains.is_empty()) {
+            // Without a wish the simulated amplifier is driven into saturation: what this is about should show.
+            tx.gain = Some((SATURATED + self.backoff).clamp(0.0, 60.0));
+        }
+        let patient = super::patient(rx) && tx.as_ref().is_none_or(|tx| super::patient(&tx.device));
+        Ok(RadioConfig {
+            rx: Some(end(rx, &self.channel, &self.antenna, &self.rx_gain, "rx-gain")?),
+            tx,
+            frequency: self.freq.unwrap_or(5.4e9),
+            rate,
+            clock_source: self.clock_source.clone(),
+            time_source: self.time_source.clone(),
+            queue: self.queue,
+            timeout: Duration::try_from_secs_f64(self.timeout).unwrap_or(Duration::MAX),
+            patient,
+        })
+    }
+
+    /// The waveform that is transmitted.
+    pub(super) fn waveform(&self, rate: f64) -> Result<ofdm::Config> {
+        let config = ofdm::Config { symbols: self.symbols, gap: 0, sample_rate: rate, ..ofdm::Config::preset(&self.preset)? };
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The amplitude that a signal of rms 1 is transmitted with.
+    pub(super) fn amplitude(&self) -> f32 {
+        10f32.powf(-self.backoff as f32 / 20.0)
+    }
+
+    /// The gains of a sweep.
+    pub(super) fn sweep(&self) -> Result<Option<Vec<f64>>> {
+        let Some(text) = &self.sweep_tx_gain else { return Ok(None) };
+        let bad = || {
+            Error::parameter(
+                "sweep-tx-gain",
+                "A:B:STEP in dB, with a STEP that leads from A to B in at most 1000 steps, such as 30:60:5",
+                text,
+            )
+        };
+        let numbers: Vec<f64> = text.split(':').map(|part| part.trim().parse().map_err(|_| bad())).collect::<Result<_>>()?;
+        let [from, to, step] = numbers[..] else { return Err(bad()) };
+        let steps = ((to - from) / step + 1e-9).floor();
+        if !(0.0..=1000.0).contains(&steps) || !from.is_finite() || step == 0.0 {
+            return Err(bad());
+        }
+        Ok(Some((0..=steps as usize).map(|k| from + k as f64 * step).collect()))
+    }
+}
+
+/// The TX gain in dB at which a signal of mean power 1 drives the simulated amplifier 6 dB into saturation.
+const SATURATED: f64 = 46.0;
+
+/// Gain elements by name, in dB.
+type Elements = Vec<(String, f64)>;
+
+/// The overall gain and those of elements.
+fn split_gains(name: &str, gains: &[String]) -> Result<(Option<f64>, Elements)> {
+    let number = |text: &str| text.trim().parse::<f64>().map_err(|_| Error::parameter(name, "a number of dB, or NAME=DB", text));
+    let (mut overall, mut elements) = (None, Vec::new());
+    for gain in gains {
+        match gain.split_once('=') {
+            Some((element, db)) => elements.push((element.trim().to_owned(), number(db)?)),
+            None => overall = Some(number(gain)?),
+        }
+    }
+    Ok((overall, elements))
+}
