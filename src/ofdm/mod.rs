@@ -13,6 +13,7 @@
 //! crate, its transforms are scalar, and nothing is fused.
 
 mod clip;
+mod code;
 mod config;
 mod constellation;
 mod demodulator;
@@ -26,6 +27,7 @@ mod synchronizer;
 mod transmitter;
 
 pub use clip::{bussgang, clip};
+pub use code::{Code, Rate};
 pub use config::{Clip, Config};
 pub use constellation::{Constellation, Modulation};
 pub use demodulator::Demodulator;
