@@ -23,8 +23,10 @@ mod fourier;
 mod layout;
 mod modulator;
 mod receiver;
+pub mod saturation;
 mod synchronizer;
 mod transmitter;
+pub mod trial;
 
 pub use clip::{bussgang, clip};
 pub use code::{Code, Rate};
@@ -33,4 +35,5 @@ pub use constellation::{Constellation, Modulation};
 pub use demodulator::Demodulator;
 pub use modulator::{Modulator, Overlap};
 pub use receiver::{Packet, Receiver};
+pub use saturation::{Curve, Method};
 pub use transmitter::{RandomBits, Source, Transmitter};

@@ -1,0 +1,209 @@
+//! Constellations as probabilities: what a noisy point says of the point that was sent, and of its bits.
+
+use num_complex::Complex32;
+
+use crate::ofdm::Modulation;
+use crate::simd::{Dispatch, Level, Op, Vector};
+
+/// The axes of a square constellation, for points `z = x + n` with circular Gaussian noise of known variance.
+#[derive(Clone, Debug)]
+pub(crate) struct Soft {
+    modulation: Modulation,
+    level: Level,
+    /// Levels of one axis, the lowest first, and their labels.
+    levels: Vec<f32>,
+    labels: Vec<usize>,
+    bits: usize,
+}
+
+/// Variance below which a point counts as exact, and soft bits stop to grow.
+const LEAST: f32 = 1e-6;
+/// Largest soft bit: a certainty of e⁻⁴⁰ is one, and sums of thousands stay exact enough.
+const LARGEST: f32 = 40.0;
+
+impl Soft {
+    pub(crate) fn new(modulation: Modulation) -> Self {
+        let bits = modulation.bits().div_ceil(2);
+        let (count, distance) = (1usize << bits, modulation.half_distance());
+        Self {
+            modulation,
+            level: Level::current(),
+            levels: (0..count).map(|i| ((2 * i) as f64 - (count as f64 - 1.0)) as f32 * distance as f32).collect(),
+            labels: (0..count).map(|level| level ^ level >> 1).collect(),
+            bits,
+        }
+    }
+
+    /// Posterior mean and variance of the points behind `z`, whose noise has the variances `v`; all points are equally likely before.
+    pub(crate) fn posterior(&self, z: &[Complex32], v: &[f32], mean: &mut [Complex32], variance: &mut [f32]) {
+        let real = self.modulation == Modulation::Bpsk;
+        f32::dispatch(self.level, Posterior { levels: &self.levels, real, z, v, mean, variance });
+    }
+
+    /// Appends the soft bits of `z`, `ln P(0) − ln P(1)`, the first bit of the label first.
+    pub(crate) fn bits(&self, z: Complex32, variance: f32, out: &mut Vec<f32>) {
+        self.axis(z.re, variance, out);
+        if self.modulation != Modulation::Bpsk {
+            self.axis(z.im, variance, out);
+        }
+    }
+
+    fn axis(&self, t: f32, variance: f32, out: &mut Vec<f32>) {
+        if !t.is_finite() || variance.is_nan() {
+            out.extend((0..self.bits).map(|_| 0.0));
+            return;
+        }
+        let inverse = 1.0 / variance.max(LEAST);
+        let metric = |level: f32| -(t - level) * (t - level) * inverse;
+        let best = self.levels.iter().map(|&l| metric(l)).fold(f32::MIN, f32::max);
+        let mut sums = [[0.0f32; 2]; 4];
+        let mut nearest = [[f32::MIN; 2]; 4];
+        for (&level, &label) in self.levels.iter().zip(&self.labels) {
+            let m = metric(level) - best;
+            let p = exp(m);
+            for (bit, (sum, near)) in sums.iter_mut().zip(&mut nearest).take(self.bits).enumerate() {
+                let value = label >> (self.bits - 1 - bit) & 1;
+                sum[value] += p;
+                near[value] = near[value].max(m);
+            }
+        }
+        for (sum, near) in sums.iter().zip(&nearest).take(self.bits) {
+            // Where one side is next to nothing its nearest point is all that counts.
+            let ratio = if sum[0].min(sum[1]) > 1e-20 { (sum[0] / sum[1]).ln() } else { near[0] - near[1] };
+            out.push(ratio.clamp(-LARGEST, LARGEST));
+        }
+    }
+}
+
+struct Posterior<'a> {
+    levels: &'a [f32],
+    real: bool,
+    z: &'a [Complex32],
+    v: &'a [f32],
+    mean: &'a mut [Complex32],
+    variance: &'a mut [f32],
+}
+
+/// Points that are worked on together.
+const GROUP: usize = 16;
+
+impl Op<f32> for Posterior<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<f32>>(self) {
+        let groups = self.z.chunks(GROUP).zip(self.v.chunks(GROUP));
+        for ((z, v), (mean, variance)) in groups.zip(self.mean.chunks_mut(GROUP).zip(self.variance.chunks_mut(GROUP))) {
+            let (mut re, mut im, mut inverse) = ([0.0; GROUP], [0.0; GROUP], [1.0; GROUP]);
+            for i in 0..z.len() {
+                (re[i], im[i], inverse[i]) = (z[i].re, z[i].im, 1.0 / v[i].max(LEAST));
+            }
+            let (a, va) = axis(self.levels, &re, &inverse);
+            let (b, vb) = if self.real { ([0.0; GROUP], [0.0; GROUP]) } else { axis(self.levels, &im, &inverse) };
+            for i in 0..z.len() {
+                mean[i] = Complex32::new(a[i], b[i]);
+                variance[i] = va[i] + vb[i];
+            }
+        }
+    }
+}
+
+/// Mean and variance of the levels behind `t`.
+#[inline(always)]
+fn axis(levels: &[f32], t: &[f32; GROUP], inverse: &[f32; GROUP]) -> ([f32; GROUP], [f32; GROUP]) {
+    let mut nearest = [f32::MAX; GROUP];
+    for &level in levels {
+        for i in 0..GROUP {
+            let d = (t[i] - level) * (t[i] - level);
+            nearest[i] = if d < nearest[i] { d } else { nearest[i] };
+        }
+    }
+    let (mut total, mut first, mut second) = ([0.0; GROUP], [0.0; GROUP], [0.0; GROUP]);
+    for &level in levels {
+        for i in 0..GROUP {
+            let d = (t[i] - level) * (t[i] - level);
+            let p = exp((nearest[i] - d) * inverse[i]);
+            total[i] += p;
+            first[i] += p * level;
+            second[i] += p * level * level;
+        }
+    }
+    let (mut mean, mut variance) = ([0.0; GROUP], [0.0; GROUP]);
+    for i in 0..GROUP {
+        let scale = 1.0 / total[i];
+        mean[i] = first[i] * scale;
+        let v = second[i] * scale - mean[i] * mean[i];
+        variance[i] = if v > 0.0 { v } else { 0.0 };
+    }
+    (mean, variance)
+}
+
+/// `e^x` for `x ≤ 0` to some roundings of x, and nearly 0 below −60: no branch, so that compilers do many at once.
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
+    const ROUND: f32 = 12_582_912.0;
+    let y = x * std::f32::consts::LOG2_E;
+    let y = if y > -87.0 { y } else { -87.0 };
+    let whole = y + ROUND;
+    let part = y - (whole - ROUND);
+    let p = 1.0 + part * (0.693_147_2 + part * (0.240_226_5 + part * (0.055_504_11 + part * (0.009_618_129 + part * 0.001_333_356))));
+    f32::from_bits(p.to_bits().wrapping_add(whole.to_bits() << 23))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ofdm::Constellation;
+
+    #[test]
+    fn the_exponential_is_one() {
+        for i in 0..4000 {
+            let x = -f64::from(i) * 0.015;
+            assert!((f64::from(exp(x as f32)) / x.exp() - 1.0).abs() < 4e-6 - 2e-7 * x, "{x}");
+        }
+        assert!(exp(0.0) == 1.0 && exp(-1e30) < 1e-26 && exp(f32::NEG_INFINITY) < 1e-26);
+    }
+
+    /// Against sums over all points of the plane, in double precision.
+    #[test]
+    fn posterior_and_soft_bits_are_bayes_rule() {
+        for modulation in Modulation::ALL {
+            let (soft, table) = (Soft::new(modulation), Constellation::new(modulation));
+            for (n, v) in [(0, 0.9), (1, 0.1), (2, 0.03), (3, 0.3), (4, 2.0)] {
+                let z = Complex32::new(0.37 - 0.3 * n as f32, 0.11 * n as f32 - 0.2);
+                let weight = |p: Complex32| (-f64::from((z - p).norm_sqr()) / f64::from(v)).exp();
+                let total: f64 = table.points().iter().map(|&p| weight(p)).sum();
+                let mean = |f: &dyn Fn(Complex32) -> f64| table.points().iter().map(|&p| weight(p) * f(p)).sum::<f64>() / total;
+                let (re, im, power) = (mean(&|p| p.re.into()), mean(&|p| p.im.into()), mean(&|p| p.norm_sqr().into()));
+                let (mut m, mut s) = ([Complex32::ZERO], [0.0]);
+                soft.posterior(&[z], &[v], &mut m, &mut s);
+                assert!((f64::from(m[0].re) - re).abs() < 1e-5 && (f64::from(m[0].im) - im).abs() < 1e-5, "{modulation}: {m:?}");
+                assert!((f64::from(s[0]) - (power - re * re - im * im)).abs() < 1e-5, "{modulation}: {s:?}");
+                let mut bits = Vec::new();
+                soft.bits(z, v, &mut bits);
+                assert_eq!(bits.len(), modulation.bits());
+                for (i, &bit) in bits.iter().enumerate() {
+                    let side = |value: usize| {
+                        let shift = modulation.bits() - 1 - i;
+                        let points = table.points().iter().enumerate().filter(move |(label, _)| label >> shift & 1 == value);
+                        points.map(|(_, &p)| weight(p)).sum::<f64>()
+                    };
+                    let expected = (side(0) / side(1)).ln().clamp(-40.0, 40.0);
+                    assert!((f64::from(bit) - expected).abs() < 1e-3 * (1.0 + expected.abs()), "{modulation} bit {i}: {bit}, {expected}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn extreme_points_and_variances_stay_finite() {
+        let soft = Soft::new(Modulation::Qam64);
+        for z in [0.0, 1e-30, 5.0, 1e15, f32::NAN, f32::INFINITY] {
+            for v in [0.0, 1e-30, 1e-3, 1e15] {
+                let mut bits = Vec::new();
+                soft.bits(Complex32::new(z, -z), v, &mut bits);
+                assert!(bits.len() == 6 && bits.iter().all(|b| b.is_finite() && b.abs() <= 40.0), "{z} {v}: {bits:?}");
+            }
+        }
+    }
+}
