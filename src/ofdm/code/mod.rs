@@ -13,7 +13,7 @@ use crate::{Error, Result};
 /// Turns the data bits of one frame into its payload and back.
 ///
 /// The data are followed by their CRC-32 (that of 802.11 and Ethernet) and six zeros, scrambled with 802.11's sequence (seed all ones; the zeros stay), encoded,
-/// punctured and interleaved symbol by symbol. Soft bits are log-likelihood ratios `ln P(0) − ln P(1)`: positive for a 0.
+/// punctured and interleaved over up to 32 symbols, within each as 802.11 does. Soft bits are log-likelihood ratios `ln P(0) − ln P(1)`: positive for a 0.
 ///
 /// ```
 /// use kaflow::ofdm::{Code, Config, Rate};
@@ -39,6 +39,8 @@ pub struct Code {
     bits: Vec<u8>,
 }
 
+/// Symbols that are interleaved together.
+const DEPTH: usize = 32;
 /// Bits of the checksum.
 const CHECKSUM: usize = 32;
 
@@ -57,7 +59,7 @@ impl Code {
             payload,
             information,
             scrambler: scrambler(0x7f),
-            interleaver: Interleaver::new(config.data_carriers(), config.modulation.bits()),
+            interleaver: Interleaver::new(config.data_carriers(), config.modulation.bits(), DEPTH),
             viterbi: Viterbi::new(),
             gathered: Vec::new(),
             pairs: Vec::new(),
@@ -134,7 +136,7 @@ impl Run {
 
     /// The bits behind `soft`, whole symbols of `carriers` times `bits`.
     pub(super) fn decode(&mut self, soft: &[f32], carriers: usize, bits: usize, rate: Rate) -> Vec<u8> {
-        Interleaver::new(carriers, bits).gather(soft, &mut self.gathered);
+        Interleaver::new(carriers, bits, 1).gather(soft, &mut self.gathered);
         let information = rate.information(soft.len());
         convolution::depuncture(&self.gathered, rate, information, &mut self.pairs);
         let mut out = vec![0; information];
@@ -161,7 +163,7 @@ mod tests {
         convolution::encode(information.iter().copied(), Rate::Half, &mut out);
         assert_eq!(out, coded);
         let mut spread = vec![0; 48];
-        Interleaver::new(48, 1).spread(&out, &mut spread);
+        Interleaver::new(48, 1, 1).spread(&out, &mut spread);
         assert_eq!(spread, interleaved);
         let soft: Vec<f32> = spread.iter().map(|&b| 1.0 - 2.0 * f32::from(b)).collect();
         assert_eq!(Run::new().decode(&soft, 48, 1, Rate::Half), information);
@@ -170,22 +172,26 @@ mod tests {
     /// 17.3.5.5: the all-ones seed gives the 127-bit sequence that starts so.
     #[test]
     fn the_scrambler_of_the_standard() {
-        let expected = bits("0000111011110010110010010000001000100110001011101011011000001100110101001110011110110100001010101111101001010001101110001111111");
+        let expected = bits(
+            "0000111011110010110010010000001000100110001011101011011000001100110101001110011110110100001010101111101001010001101110001111111",
+        );
         assert_eq!(scrambler(0x7f).to_vec(), expected);
     }
 
     #[test]
     fn interleaving_permutes_and_matches_the_formula_for_16_qam() {
         for (carriers, bits) in [(48, 1), (48, 2), (48, 4), (48, 6), (48, 8), (53, 4), (600, 6), (16, 1)] {
-            let interleaver = Interleaver::new(carriers, bits);
-            let (from, mut to, mut back) = ((0..carriers * bits * 3).collect::<Vec<_>>(), vec![0; carriers * bits * 3], Vec::new());
-            interleaver.spread(&from, &mut to);
-            interleaver.gather(&to, &mut back);
-            assert_eq!(back, from, "{carriers} carriers of {bits} bits");
+            for depth in [1, 2, 3, 10] {
+                let interleaver = Interleaver::new(carriers, bits, depth);
+                let (from, mut to, mut back) = ((0..carriers * bits * 3).collect::<Vec<_>>(), vec![0; carriers * bits * 3], Vec::new());
+                interleaver.spread(&from, &mut to);
+                interleaver.gather(&to, &mut back);
+                assert_eq!(back, from, "{carriers} carriers of {bits} bits, depth {depth}");
+            }
         }
         // 192 coded bits, s = 2: k = 17 -> i = 13 -> 12 + (13 + 192 - 1) mod 2 = 12.
         let (from, mut to) = ((0..192).collect::<Vec<_>>(), vec![0; 192]);
-        Interleaver::new(48, 4).spread(&from, &mut to);
+        Interleaver::new(48, 4, 1).spread(&from, &mut to);
         assert_eq!(to[12], 17);
     }
 

@@ -13,7 +13,7 @@ use super::{
 /// 1. `x̂ = IFFT m`, the samples as far as they are known, with variance v.
 /// 2. From tables over (|x̂|, v): `u = E g(x)`, its linear gain a and the distortion d that neither explains.
 /// 3. `Z = m + (Y/H − FFT u) / a` with variance `(noise/|H|² + d) / |a|²`.
-/// 4. m and v are the mean and variance of the points given Z, damped.
+/// 4. m and v are the mean and variance of the points given Z, damped. Where Z lies further from m than its variance allows, the variance is raised.
 ///
 /// The first round is one tap a carrier, with Bussgang's gain.
 #[derive(Clone, Debug)]
@@ -69,6 +69,7 @@ impl Bdar {
         }
         let mut v = (active - pilots) as f32 / active as f32;
         let mut least = f32::INFINITY;
+        let mut extra = 0.0;
         for round in 0..self.rounds {
             frame.modulate(&self.mean);
             let moments = self.smooth.moments(&mut frame.time, v);
@@ -79,9 +80,19 @@ impl Bdar {
             let inverse = gain.conj() / power;
             for slot in 0..active {
                 out.points[slot] = self.mean[slot] + (frame.equalized[slot] - frame.carrier(slot)) * inverse;
-                out.variances[slot] = (frame.noise[slot] + distortion) / power;
+                out.variances[slot] = (frame.noise[slot] + distortion) / power + extra;
             }
             let doubt = frame.posterior(symbol.index, &out.points, &out.variances, &mut self.fresh, &mut self.spread);
+            // Behind noise of the stated variance, Z is as far from its own posterior mean as the variance less the posterior's (the rest of Z − D is orthogonal to
+            // Z). What is more than that shows decisions that are wrong together.
+            let (mut excess, mut weights) = (0.0, 0.0);
+            for slot in 0..active {
+                let variance = out.variances[slot];
+                let weight = 1.0 / (variance * variance);
+                excess += weight * ((out.points[slot] - self.fresh[slot]).norm_sqr() - (variance - self.spread[slot]));
+                weights += weight;
+            }
+            extra = (extra + excess / weights).max(0.0);
             if round == 0 {
                 self.first.0.copy_from_slice(&out.points);
                 self.first.1.copy_from_slice(&out.variances);
@@ -94,7 +105,7 @@ impl Bdar {
                 change += step.norm_sqr();
                 *m += step;
             }
-            v = (v + damping * (doubt - v)).max(LEAST);
+            v = (v + damping * (doubt - v)).clamp(LEAST, 1.0);
             out.doubt = doubt;
             if round + 1 == self.rounds && doubt_of(&out.variances) > least {
                 // Not surer than one tap: then one tap it is.

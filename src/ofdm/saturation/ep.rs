@@ -112,7 +112,8 @@ impl Ep {
             let said = extrinsic(&self.spectrum, total / size as f32, Message { mean: &self.u, variance: tau }, &mut self.heard).max(FLOOR);
             let heard = Message { mean: &self.heard, variance: said };
             // The amplifier's node: what it says of x.
-            let (vx, _) = self.node.posterior(self.level, Message { mean: &self.x, variance: v }, heard, &mut self.about_x, &mut self.about_u);
+            let (vx, _) =
+                self.node.posterior(self.level, Message { mean: &self.x, variance: v }, heard, &mut self.about_x, &mut self.about_u);
             let ve = extrinsic(&self.about_x, vx, Message { mean: &self.x, variance: v }, &mut frame.time);
             self.about_x.copy_from_slice(&frame.time);
             // The constellation's node.
@@ -133,7 +134,8 @@ impl Ep {
             let fresh = extrinsic(&self.spectrum, known, Message { mean: &self.about_x, variance: ve }, &mut frame.time);
             v = damp(&frame.time, fresh, &mut self.x, v, damping);
             // The amplifier's node again: what it says of u.
-            let (_, vu) = self.node.posterior(self.level, Message { mean: &self.x, variance: v }, heard, &mut self.about_x, &mut self.about_u);
+            let (_, vu) =
+                self.node.posterior(self.level, Message { mean: &self.x, variance: v }, heard, &mut self.about_x, &mut self.about_u);
             let fresh = extrinsic(&self.about_u, vu, heard, &mut frame.time);
             tau = damp(&frame.time, fresh, &mut self.u, tau, damping);
         }
@@ -300,7 +302,9 @@ mod tests {
         let curve = Curve::new(|r| num_complex::Complex64::from_polar(1.0 / (1.0 + r.powi(4)).powf(0.25), 0.3 * r * r / (1.0 + r * r)));
         let config = crate::ofdm::Config::default();
         let ep = Ep::new(&Frame::new(&config, 1), &curve);
-        for (x, v, u, tau) in [((0.5, 0.3), 0.3, (0.6, -0.2), 0.1), ((1.4, -0.6), 0.05, (1.0, -0.9), 0.3), ((0.0, 0.0), 1.0, (0.1, 1.3), 0.02)] {
+        for (x, v, u, tau) in
+            [((0.5, 0.3), 0.3, (0.6, -0.2), 0.1), ((1.4, -0.6), 0.05, (1.0, -0.9), 0.3), ((0.0, 0.0), 1.0, (0.1, 1.3), 0.02)]
+        {
             let (x, u) = (Complex32::new(x.0, x.1), Complex32::new(u.0, u.1));
             let (mut mx, mut mu) = ([Complex32::ZERO], [Complex32::ZERO]);
             let (heard_x, heard_u) = (Message { mean: &[x], variance: v }, Message { mean: &[u], variance: tau });

@@ -132,7 +132,14 @@ impl Frame {
     }
 
     /// Posterior of the points in `out`; pilots are known. Returns the mean variance over all active carriers.
-    pub(super) fn posterior(&self, index: usize, points: &[Complex32], variances: &[f32], means: &mut [Complex32], spread: &mut [f32]) -> f32 {
+    pub(super) fn posterior(
+        &self,
+        index: usize,
+        points: &[Complex32],
+        variances: &[f32],
+        means: &mut [Complex32],
+        spread: &mut [f32],
+    ) -> f32 {
         self.soft.posterior(points, variances, means, spread);
         for (slot, value) in self.pilots(index) {
             (means[slot], spread[slot]) = (Complex32::new(value, 0.0), 0.0);
