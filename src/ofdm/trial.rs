@@ -51,6 +51,11 @@ impl Contender {
         Self::Linear,
     ];
 
+    /// Whether it reads once more with the help of the decoder where the checksum is wrong.
+    fn hears(self) -> bool {
+        matches!(self, Self::Detector(Method::Bdar | Method::Ep))
+    }
+
     /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -70,8 +75,10 @@ pub struct Score {
     pub errors: u64,
     /// Packets, and how many of them were lost.
     pub packets: u64,
-    /// Packets with a wrong checksum.
+    /// Packets that were lost.
     pub lost: u64,
+    /// Packets that would have been lost without the decoder's feedback.
+    pub unaided: u64,
     error: f64,
     power: f64,
 }
@@ -98,6 +105,7 @@ impl Score {
         self.errors += other.errors;
         self.packets += other.packets;
         self.lost += other.lost;
+        self.unaided += other.unaided;
         self.error += other.error;
         self.power += other.power;
     }
@@ -131,6 +139,8 @@ pub struct Trial {
 }
 
 const TAPS: usize = 4;
+/// How often a detector that hears the decoder tries again.
+const FEEDBACKS: usize = 4;
 
 impl Trial {
     /// A link and those who read it.
@@ -186,7 +196,8 @@ impl Trial {
         let slots: Vec<usize> = (0..config.active).filter(|&s| self.layout.data.contains(&self.layout.active[s].1)).collect();
         let mut soft: Vec<Vec<f32>> = vec![Vec::with_capacity(payload.len()); self.contenders.len()];
         let (mut clean, mut received) = (vec![Complex32::default(); size], vec![Complex32::default(); bins]);
-        let mut detected = Detected::default();
+        let mut arrived = Vec::new();
+        let (mut detected, mut prior) = (Detected::default(), Vec::new());
         for (index, points) in points.chunks_exact(config.data_carriers()).enumerate() {
             let mut sent = vec![Complex32::default(); config.active];
             slots.iter().zip(points).for_each(|(&slot, &z)| sent[slot] = z);
@@ -205,7 +216,8 @@ impl Trial {
             }
             let noises: Vec<Complex32> = (0..bins).map(|_| narrow(random.complex() * f64::from(variance).sqrt())).collect();
             received.iter_mut().zip(&channel).zip(&noises).for_each(|((y, h), n)| *y = *y * h + n);
-            let observation = Observation { bins: &received, channel: &channel, noise: variance, index };
+            arrived.push(received.clone());
+            let observation = Observation { bins: &received, channel: &channel, noise: variance, index, prior: None };
             for (i, contender) in self.contenders.iter().enumerate() {
                 if let Some(detector) = &mut self.detectors[i] {
                     detector.detect(&observation, &mut detected);
@@ -229,10 +241,28 @@ impl Trial {
                 }
             }
         }
-        for (score, soft) in scores.iter_mut().zip(&soft) {
-            score.bits += payload.len() as u64;
-            score.packets += 1;
-            score.lost += u64::from(self.code.decode(soft) != Some(&data));
+        for (i, soft) in soft.iter_mut().enumerate() {
+            scores[i].bits += payload.len() as u64;
+            scores[i].packets += 1;
+            let mut read = self.code.decode(soft) == Some(&data);
+            let Some(detector) = self.detectors[i].as_mut().filter(|_| self.contenders[i].hears()) else {
+                scores[i].lost += u64::from(!read);
+                continue;
+            };
+            scores[i].unaided += u64::from(!read);
+            for _ in 0..FEEDBACKS {
+                if read {
+                    break;
+                }
+                self.code.feedback(soft, &mut prior);
+                soft.clear();
+                for (index, (bins, prior)) in arrived.iter().zip(prior.chunks_exact(config.symbol_bits())).enumerate() {
+                    detector.detect(&Observation { bins, channel: &channel, noise: variance, index, prior: Some(prior) }, &mut detected);
+                    slots.iter().for_each(|&slot| self.soft.bits(detected.points[slot], detected.variances[slot], soft));
+                }
+                read = self.code.decode(soft) == Some(&data);
+            }
+            scores[i].lost += u64::from(!read);
         }
     }
 

@@ -1,12 +1,13 @@
 //! The channel code of a frame: CRC, scrambler, convolutional code and interleaver of IEEE 802.11, and the way back from soft bits.
 
 mod convolution;
+mod feedback;
 mod interleaver;
 mod viterbi;
 
 pub use convolution::Rate;
 
-use self::{convolution::TAIL, interleaver::Interleaver, viterbi::Viterbi};
+use self::{convolution::TAIL, feedback::Feedback, interleaver::Interleaver, viterbi::Viterbi};
 use super::Config;
 use crate::{Error, Result};
 
@@ -34,6 +35,7 @@ pub struct Code {
     scrambler: [u8; 127],
     interleaver: Interleaver,
     viterbi: Viterbi,
+    feedback: Feedback,
     gathered: Vec<f32>,
     pairs: Vec<f32>,
     bits: Vec<u8>,
@@ -41,6 +43,8 @@ pub struct Code {
 
 /// Symbols that are interleaved together.
 const DEPTH: usize = 32;
+/// Share of what the decoder says of a bit that is believed.
+const SHARE: f32 = 0.75;
 /// Bits of the checksum.
 const CHECKSUM: usize = 32;
 
@@ -61,6 +65,7 @@ impl Code {
             scrambler: scrambler(0x7f),
             interleaver: Interleaver::new(config.data_carriers(), config.modulation.bits(), DEPTH),
             viterbi: Viterbi::new(),
+            feedback: Feedback::new(),
             gathered: Vec::new(),
             pairs: Vec::new(),
             bits: vec![0; information],
@@ -101,6 +106,24 @@ impl Code {
         let (data, rest) = self.bits.split_at(self.data_bits());
         let sum = rest[..CHECKSUM].iter().rev().fold(0, |sum, &bit| sum << 1 | u32::from(bit));
         (soft.len() == self.payload && sum == checksum(data)).then_some(data)
+    }
+}
+
+impl Code {
+    /// What the code adds to the soft bits of a payload: for each bit what all the others say of it. A detector that hears this may read better.
+    pub fn feedback(&mut self, soft: &[f32], extrinsic: &mut Vec<f32>) {
+        let coded = self.payload.min(soft.len());
+        self.interleaver.gather(&soft[..coded], &mut self.gathered);
+        convolution::depuncture(&self.gathered, self.rate, self.information, &mut self.pairs);
+        self.feedback.run(&mut self.pairs);
+        let sent = self.rate.pattern().iter().cycle();
+        let known = self.pairs.iter().zip(sent).filter(|(_, sent)| **sent).map(|(posterior, _)| *posterior);
+        // Max-log says too much; three quarters of it is the usual remedy. Bits that fill up the last symbol are not coded.
+        let bits = known.zip(&mut self.gathered).map(|(posterior, soft)| *soft = SHARE * (posterior - *soft)).count();
+        self.gathered[bits..].fill(0.0);
+        extrinsic.clear();
+        extrinsic.resize(coded, 0.0);
+        self.interleaver.spread(&self.gathered, extrinsic);
     }
 }
 

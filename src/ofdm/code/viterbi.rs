@@ -12,11 +12,11 @@ pub(super) struct Viterbi {
 }
 
 /// Half the states: butterfly `n` leads from the states 2n and 2n + 1 to n (a bit 0) and n + 32 (a bit 1).
-const HALF: usize = STATES / 2;
+pub(super) const HALF: usize = STATES / 2;
 
 /// Signs of the two soft bits on the way from state 2n with a bit 0. Both generators reach from the newest bit to the oldest, so that the other three ways of a
 /// butterfly have these signs or their opposites.
-const SIGNS: [[f32; HALF]; 2] = {
+pub(super) const SIGNS: [[f32; HALF]; 2] = {
     let mut signs = [[1.0; HALF]; 2];
     let mut n = 0;
     while n < HALF {

@@ -31,6 +31,8 @@ pub(super) struct Bdar {
 /// Rounds at most; it stops where nothing changes any more.
 pub(super) const ROUNDS: usize = 12;
 const DAMPING: f32 = 0.7;
+/// Mean squared change of the points below which it has settled.
+const SETTLED: f32 = 1e-6;
 
 impl Bdar {
     pub(super) fn new(frame: &Frame, curve: &Curve, rounds: usize) -> Self {
@@ -61,15 +63,8 @@ impl Bdar {
 
     pub(super) fn detect(&mut self, frame: &mut Frame, symbol: &Observation<'_>, out: &mut Detected) {
         let active = frame.active();
-        self.mean.fill(Complex32::default());
-        let mut pilots = 0;
-        for (slot, value) in frame.pilots(symbol.index) {
-            self.mean[slot] = Complex32::new(value, 0.0);
-            pilots += 1;
-        }
-        let mut v = (active - pilots) as f32 / active as f32;
-        let mut least = f32::INFINITY;
-        let mut extra = 0.0;
+        let mut v = frame.before(symbol.index, &mut self.mean, &mut self.spread).clamp(LEAST, 1.0);
+        let (mut least, mut extra) = (f32::INFINITY, 0.0);
         for round in 0..self.rounds {
             frame.modulate(&self.mean);
             let moments = self.smooth.moments(&mut frame.time, v);
@@ -82,22 +77,13 @@ impl Bdar {
                 out.points[slot] = self.mean[slot] + (frame.equalized[slot] - frame.carrier(slot)) * inverse;
                 out.variances[slot] = (frame.noise[slot] + distortion) / power + extra;
             }
-            let doubt = frame.posterior(symbol.index, &out.points, &out.variances, &mut self.fresh, &mut self.spread);
-            // Behind noise of the stated variance, Z is as far from its own posterior mean as the variance less the posterior's (the rest of Z − D is orthogonal to
-            // Z). What is more than that shows decisions that are wrong together.
-            let (mut excess, mut weights) = (0.0, 0.0);
-            for slot in 0..active {
-                let variance = out.variances[slot];
-                let weight = 1.0 / (variance * variance);
-                excess += weight * ((out.points[slot] - self.fresh[slot]).norm_sqr() - (variance - self.spread[slot]));
-                weights += weight;
-            }
-            extra = (extra + excess / weights).max(0.0);
+            out.doubt = frame.posterior(symbol.index, &out.points, &out.variances, &mut self.fresh, &mut self.spread);
             if round == 0 {
                 self.first.0.copy_from_slice(&out.points);
                 self.first.1.copy_from_slice(&out.variances);
                 least = doubt_of(&out.variances);
             }
+            extra = (extra + self.excess(out)).max(0.0);
             let damping = if round == 0 { 1.0 } else { DAMPING };
             let mut change = 0.0;
             for (m, fresh) in self.mean.iter_mut().zip(&self.fresh) {
@@ -105,18 +91,29 @@ impl Bdar {
                 change += step.norm_sqr();
                 *m += step;
             }
-            v = (v + damping * (doubt - v)).clamp(LEAST, 1.0);
-            out.doubt = doubt;
-            if round + 1 == self.rounds && doubt_of(&out.variances) > least {
-                // Not surer than one tap: then one tap it is.
-                out.points.copy_from_slice(&self.first.0);
-                out.variances.copy_from_slice(&self.first.1);
-                out.doubt = frame.posterior(symbol.index, &out.points, &out.variances, &mut self.fresh, &mut self.spread);
-            }
-            if change < 1e-6 * active as f32 {
+            v = (v + damping * (out.doubt - v)).clamp(LEAST, 1.0);
+            if change < SETTLED * active as f32 {
                 break;
             }
         }
+        // Not surer than one tap: then one tap it is.
+        if doubt_of(&out.variances) > least {
+            out.points.copy_from_slice(&self.first.0);
+            out.variances.copy_from_slice(&self.first.1);
+            out.doubt = frame.posterior(symbol.index, &out.points, &out.variances, &mut self.fresh, &mut self.spread);
+        }
         out.means.copy_from_slice(&self.fresh);
+    }
+
+    /// How much larger the variance is than stated. Behind noise of the stated variance, Z is as far from its own posterior mean as the variance less the
+    /// posterior's (the rest of Z − D is orthogonal to Z); what is more than that shows decisions that are wrong together.
+    fn excess(&self, out: &Detected) -> f32 {
+        let (mut excess, mut weights) = (0.0, 0.0);
+        for (((z, &variance), mean), spread) in out.points.iter().zip(&out.variances).zip(&self.fresh).zip(&self.spread) {
+            let weight = 1.0 / (variance * variance);
+            excess += weight * ((z - mean).norm_sqr() - (variance - spread));
+            weights += weight;
+        }
+        excess / weights
     }
 }

@@ -27,12 +27,17 @@ pub struct Curve {
 impl Curve {
     /// The curve with the gain `G` at each envelope, up to a factor; a gain that is not finite counts as 0.
     pub fn new(gain: impl Fn(f64) -> Complex64) -> Self {
+        let mut curve = Self::raw(gain);
+        curve.normalize();
+        curve
+    }
+
+    /// The same as it is.
+    pub(crate) fn raw(gain: impl Fn(f64) -> Complex64) -> Self {
         // The middle of the first cell for an envelope of 0, where a gain may be 0/0.
         let at = |i: usize| gain(if i == 0 { STEP / 8.0 } else { i as f64 * STEP });
         let finite = |z: Complex64| if z.re.is_finite() && z.im.is_finite() { z } else { Complex64::ZERO };
-        let mut curve = Self { gains: (0..NODES).map(|i| finite(at(i))).collect() };
-        curve.normalize();
-        curve
+        Self { gains: (0..NODES).map(|i| finite(at(i))).collect() }
     }
 
     /// No amplifier, or one that is far from saturation.
@@ -58,6 +63,15 @@ impl Curve {
     pub(crate) fn apply(&self, x: Complex32) -> Complex32 {
         let gain = self.gain(f64::from(x.norm_sqr()).sqrt());
         x * Complex32::new(gain.re as f32, gain.im as f32)
+    }
+
+    /// Whether the outputs of the two differ by more than a ten-thousandth of their power: 40 dB down, where no detector sees it.
+    pub(crate) fn differs(&self, other: &Self) -> bool {
+        let distance = |i: usize| {
+            let r = i as f64 * STEP;
+            2.0 * r * r * r * (-r * r).exp() * STEP * (self.gains[i] - other.gains[i]).norm_sqr()
+        };
+        (0..NODES).map(distance).sum::<f64>() > 1e-4
     }
 
     /// Divides by the gain of a Gaussian signal and returns it: its size from the powers, its phase from Bussgang's.

@@ -25,6 +25,10 @@ pub(super) struct Frame {
     /// `Y / H` and `noise / |H|²` on the active carriers.
     pub(super) equalized: Vec<Complex32>,
     pub(super) noise: Vec<f32>,
+    /// What is known of the points before, or nothing.
+    prior: Vec<f32>,
+    boundless: Vec<f32>,
+    data: Vec<usize>,
     config: Config,
 }
 
@@ -47,6 +51,9 @@ impl Frame {
             time: vec![Complex32::default(); layout.size],
             equalized: vec![Complex32::default(); config.active],
             noise: vec![0.0; config.active],
+            prior: Vec::new(),
+            boundless: Vec::new(),
+            data: (0..config.active).filter(|&slot| layout.data.contains(&layout.active[slot].1)).collect(),
             config: config.clone(),
         }
     }
@@ -83,6 +90,14 @@ impl Frame {
             let usable = power.is_finite() && power * WORST > symbol.noise && power > 0.0;
             self.noise[slot] = if usable { symbol.noise / power } else { WORST };
             self.equalized[slot] = if usable { y * h.conj() / power } else { Complex32::default() };
+        }
+        self.prior.clear();
+        if let Some(bits) = symbol.prior {
+            let length = self.soft.prior_len();
+            self.prior.resize(length * active, 0.0);
+            for (&slot, bits) in self.data.iter().zip(bits.chunks_exact(self.config.modulation.bits())) {
+                self.soft.prior(bits, &mut self.prior[slot * length..(slot + 1) * length]);
+            }
         }
     }
 
@@ -131,6 +146,19 @@ impl Frame {
         (gain, ((total - gain.norm_sqr() * power) / power).max(0.0))
     }
 
+    /// What is known of the points before anything is received: their means, and the mean variance over all active carriers.
+    pub(super) fn before(&mut self, index: usize, means: &mut [Complex32], spread: &mut [f32]) -> f32 {
+        if self.prior.is_empty() {
+            means.fill(Complex32::default());
+            self.pilots(index).for_each(|(slot, value)| means[slot] = Complex32::new(value, 0.0));
+            return (self.active() - self.pilots.len()) as f32 / self.active() as f32;
+        }
+        // As if behind endless noise.
+        self.time.fill(Complex32::default());
+        self.boundless.resize(self.active(), 1e9);
+        self.posterior(index, &self.time[..self.active()], &self.boundless, means, spread)
+    }
+
     /// Posterior of the points in `out`; pilots are known. Returns the mean variance over all active carriers.
     pub(super) fn posterior(
         &self,
@@ -140,7 +168,7 @@ impl Frame {
         means: &mut [Complex32],
         spread: &mut [f32],
     ) -> f32 {
-        self.soft.posterior(points, variances, means, spread);
+        self.soft.posterior(points, variances, &self.prior, means, spread);
         for (slot, value) in self.pilots(index) {
             (means[slot], spread[slot]) = (Complex32::new(value, 0.0), 0.0);
         }

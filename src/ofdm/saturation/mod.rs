@@ -10,12 +10,15 @@
 //! All of them say how sure they are of each point, and give what one tap gives where they are not surer than that.
 
 mod bdar;
+pub(crate) mod channel;
 mod curve;
 mod dar;
 mod ep;
 mod frame;
+pub(crate) mod learn;
 mod smooth;
 mod soft;
+pub(crate) mod solve;
 
 use std::str::FromStr;
 
@@ -83,6 +86,8 @@ pub struct Observation<'a> {
     pub noise: f32,
     /// The symbol's number in its frame: it sets the pilots.
     pub index: usize,
+    /// What a decoder says of the bits on the data carriers, as soft bits.
+    pub prior: Option<&'a [f32]>,
 }
 
 /// What a detector makes of a symbol: one value for each active carrier, lowest frequency first, pilots included.

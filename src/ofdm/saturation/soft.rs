@@ -34,10 +34,28 @@ impl Soft {
         }
     }
 
-    /// Posterior mean and variance of the points behind `z`, whose noise has the variances `v`; all points are equally likely before.
-    pub(crate) fn posterior(&self, z: &[Complex32], v: &[f32], mean: &mut [Complex32], variance: &mut [f32]) {
+    /// Posterior mean and variance of the points behind `z`, whose noise has the variances `v`. `prior` has the logarithms of what is known of them before, as
+    /// [`prior`](Self::prior) writes them, or is empty: all points are equally likely.
+    pub(crate) fn posterior(&self, z: &[Complex32], v: &[f32], prior: &[f32], mean: &mut [Complex32], variance: &mut [f32]) {
         let real = self.modulation == Modulation::Bpsk;
-        f32::dispatch(self.level, Posterior { levels: &self.levels, real, z, v, mean, variance });
+        f32::dispatch(self.level, Posterior { levels: &self.levels, real, z, v, prior, mean, variance });
+    }
+
+    /// Values of `prior` for each point.
+    pub(crate) fn prior_len(&self) -> usize {
+        2 * self.levels.len()
+    }
+
+    /// Logarithms of the probabilities of a point's levels, real axis first, from the soft bits of its label.
+    pub(crate) fn prior(&self, bits: &[f32], out: &mut [f32]) {
+        for (axis, out) in out.chunks_exact_mut(self.levels.len()).enumerate() {
+            let bits = bits.get(axis * self.bits..(axis + 1) * self.bits).unwrap_or_default();
+            for (out, &label) in out.iter_mut().zip(&self.labels) {
+                // Half of the ratio for a 0, minus half for a 1: right up to a constant.
+                let sign = |bit: usize| if label >> (self.bits - 1 - bit) & 1 == 0 { 0.5 } else { -0.5 };
+                *out = bits.iter().enumerate().map(|(bit, soft)| sign(bit) * soft).sum();
+            }
+        }
     }
 
     /// Appends the soft bits of `z`, `ln P(0) − ln P(1)`, the first bit of the label first.
@@ -80,10 +98,13 @@ struct Posterior<'a> {
     real: bool,
     z: &'a [Complex32],
     v: &'a [f32],
+    prior: &'a [f32],
     mean: &'a mut [Complex32],
     variance: &'a mut [f32],
 }
 
+/// Levels of an axis, at most.
+const LEVELS: usize = 16;
 /// Points that are worked on together.
 const GROUP: usize = 16;
 
@@ -92,14 +113,16 @@ impl Op<f32> for Posterior<'_> {
 
     #[inline(always)]
     fn run<V: Vector<f32>>(self) {
+        let count = self.levels.len();
         let groups = self.z.chunks(GROUP).zip(self.v.chunks(GROUP));
-        for ((z, v), (mean, variance)) in groups.zip(self.mean.chunks_mut(GROUP).zip(self.variance.chunks_mut(GROUP))) {
+        for (g, ((z, v), (mean, variance))) in groups.zip(self.mean.chunks_mut(GROUP).zip(self.variance.chunks_mut(GROUP))).enumerate() {
             let (mut re, mut im, mut inverse) = ([0.0; GROUP], [0.0; GROUP], [1.0; GROUP]);
             for i in 0..z.len() {
-                (re[i], im[i], inverse[i]) = (z[i].re, z[i].im, 1.0 / v[i].max(LEAST));
+                (re[i], im[i], inverse[i]) = (z[i].re, z[i].im, 1.0 / if v[i] > LEAST { v[i] } else { LEAST });
             }
-            let (a, va) = axis(self.levels, &re, &inverse);
-            let (b, vb) = if self.real { ([0.0; GROUP], [0.0; GROUP]) } else { axis(self.levels, &im, &inverse) };
+            let prior = self.prior.get(g * GROUP * 2 * count..).unwrap_or_default();
+            let (a, va) = axis(self.levels, &re, &inverse, prior, 0);
+            let (b, vb) = if self.real { ([0.0; GROUP], [0.0; GROUP]) } else { axis(self.levels, &im, &inverse, prior, count) };
             for i in 0..z.len() {
                 mean[i] = Complex32::new(a[i], b[i]);
                 variance[i] = va[i] + vb[i];
@@ -110,19 +133,26 @@ impl Op<f32> for Posterior<'_> {
 
 /// Mean and variance of the levels behind `t`.
 #[inline(always)]
-fn axis(levels: &[f32], t: &[f32; GROUP], inverse: &[f32; GROUP]) -> ([f32; GROUP], [f32; GROUP]) {
-    let mut nearest = [f32::MAX; GROUP];
-    for &level in levels {
+fn axis(levels: &[f32], t: &[f32; GROUP], inverse: &[f32; GROUP], prior: &[f32], from: usize) -> ([f32; GROUP], [f32; GROUP]) {
+    let mut metrics = [[0.0f32; GROUP]; LEVELS];
+    let mut best = [f32::MIN; GROUP];
+    if !prior.is_empty() {
+        for (i, prior) in prior.chunks_exact(2 * levels.len()).take(GROUP).enumerate() {
+            for n in 0..levels.len().min(LEVELS) {
+                metrics[n][i] = prior[from + n];
+            }
+        }
+    }
+    for (&level, metric) in levels.iter().zip(&mut metrics) {
         for i in 0..GROUP {
-            let d = (t[i] - level) * (t[i] - level);
-            nearest[i] = if d < nearest[i] { d } else { nearest[i] };
+            metric[i] -= (t[i] - level) * (t[i] - level) * inverse[i];
+            best[i] = if metric[i] > best[i] { metric[i] } else { best[i] };
         }
     }
     let (mut total, mut first, mut second) = ([0.0; GROUP], [0.0; GROUP], [0.0; GROUP]);
-    for &level in levels {
+    for (&level, metric) in levels.iter().zip(&metrics) {
         for i in 0..GROUP {
-            let d = (t[i] - level) * (t[i] - level);
-            let p = exp((nearest[i] - d) * inverse[i]);
+            let p = exp(metric[i] - best[i]);
             total[i] += p;
             first[i] += p * level;
             second[i] += p * level * level;
@@ -176,7 +206,7 @@ mod tests {
                 let mean = |f: &dyn Fn(Complex32) -> f64| table.points().iter().map(|&p| weight(p) * f(p)).sum::<f64>() / total;
                 let (re, im, power) = (mean(&|p| p.re.into()), mean(&|p| p.im.into()), mean(&|p| p.norm_sqr().into()));
                 let (mut m, mut s) = ([Complex32::ZERO], [0.0]);
-                soft.posterior(&[z], &[v], &mut m, &mut s);
+                soft.posterior(&[z], &[v], &[], &mut m, &mut s);
                 assert!((f64::from(m[0].re) - re).abs() < 1e-5 && (f64::from(m[0].im) - im).abs() < 1e-5, "{modulation}: {m:?}");
                 assert!((f64::from(s[0]) - (power - re * re - im * im)).abs() < 1e-5, "{modulation}: {s:?}");
                 let mut bits = Vec::new();
