@@ -427,12 +427,10 @@ impl Reader {
 
     /// Appends the data carriers of a symbol to the packet.
     fn deliver(&self, detected: &Detected, packet: &mut Packet) {
-        for &slot in &self.slots {
-            let (z, v) = (detected.points[slot], detected.variances[slot]);
-            packet.points.push(z);
-            packet.variances.push(v);
-            self.soft.bits(z, v, &mut packet.soft);
-        }
+        let start = packet.points.len();
+        packet.points.extend(self.slots.iter().map(|&slot| detected.points[slot]));
+        packet.variances.extend(self.slots.iter().map(|&slot| detected.variances[slot]));
+        self.soft.bits(&packet.points[start..], &packet.variances[start..], &mut packet.soft);
     }
 }
 

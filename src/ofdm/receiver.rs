@@ -361,19 +361,19 @@ impl Receiver {
         let noise = level / packet.snr.max(1e-6);
         let of = |slot: usize| noise / f64::from(packet.channel[slot].norm_sqr()).max(1e-30);
         let (mut excess, mut weights) = (0.0, 0.0);
-        for (i, &z) in packet.points.iter().enumerate() {
-            let slot = slots[i % slots.len()];
-            let weight = 1.0 / (1.0 + of(slot)).powi(2);
-            let error = wide(z - self.constellation.point(self.constellation.decide(z))).norm_sqr();
-            excess += weight * (error - of(slot));
-            weights += weight;
+        for (place, &slot) in slots.iter().enumerate() {
+            let expected = of(slot);
+            let weight = 1.0 / (1.0 + expected).powi(2);
+            for &z in packet.points[place..].iter().step_by(slots.len()) {
+                excess += weight * (wide(z - self.constellation.point(self.constellation.decide(z))).norm_sqr() - expected);
+                weights += weight;
+            }
         }
         let distortion = (excess / weights).max(0.0);
-        for (i, &z) in packet.points.iter().enumerate() {
-            let variance = (of(slots[i % slots.len()]) + distortion).min(1e9) as f32;
-            packet.variances.push(variance);
-            self.soft.bits(z, variance, &mut packet.soft);
+        for _ in 0..packet.points.len() / slots.len() {
+            packet.variances.extend(slots.iter().map(|&slot| (of(slot) + distortion).min(1e9) as f32));
         }
+        self.soft.bits(&packet.points, &packet.variances, &mut packet.soft);
     }
 
     /// Drops samples that nothing looks at any more, a good many at a time.

@@ -237,7 +237,7 @@ impl Trial {
                     scores[i].error += weight * f64::from((z - d).norm_sqr());
                     scores[i].power += weight * f64::from(d.norm_sqr());
                     scores[i].errors += u64::from((self.constellation.decide(z) ^ self.constellation.decide(*d)).count_ones());
-                    self.soft.bits(z, v, &mut soft[i]);
+                    self.soft.bits(&[z], &[v], &mut soft[i]);
                 }
             }
         }
@@ -258,7 +258,7 @@ impl Trial {
                 soft.clear();
                 for (index, (bins, prior)) in arrived.iter().zip(prior.chunks_exact(config.symbol_bits())).enumerate() {
                     detector.detect(&Observation { bins, channel: &channel, noise: variance, index, prior: Some(prior) }, &mut detected);
-                    slots.iter().for_each(|&slot| self.soft.bits(detected.points[slot], detected.variances[slot], soft));
+                    slots.iter().for_each(|&slot| self.soft.bits(&[detected.points[slot]], &[detected.variances[slot]], soft));
                 }
                 read = self.code.decode(soft) == Some(&data);
             }

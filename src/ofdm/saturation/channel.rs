@@ -96,7 +96,7 @@ impl Channel {
         let even = (energy / total / taps as f64).max(1e-300);
         let noise = noise.max(1e-9 * energy / total);
         let floor = noise / total;
-        for pass in 0..3 {
+        for pass in 0..2 {
             for i in 0..taps {
                 for j in 0..=i {
                     self.matrix[i * taps + j] = self.lags[i - j];

@@ -5,6 +5,7 @@ use num_complex::Complex32;
 use super::{
     Curve, Detected, Observation,
     frame::{Frame, doubt_of},
+    smooth::{LEAST, Smooth, Smoother},
     soft::exp,
 };
 use crate::simd::{Dispatch, Level, Op, Vector};
@@ -18,6 +19,7 @@ use crate::simd::{Dispatch, Level, Op, Vector};
 pub(super) struct Ep {
     level: Level,
     node: Node,
+    smooth: Smooth,
     /// Bussgang's gain and distortion, for one tap.
     gain: Complex32,
     distortion: f32,
@@ -63,6 +65,7 @@ impl Ep {
         let mut ep = Self {
             level: Level::current(),
             node: Node { r: [0.0; POINTS], re: [0.0; POINTS], im: [0.0; POINTS], power: [0.0; POINTS] },
+            smooth: Smoother::shared().smooth(curve),
             gain: Complex32::ONE,
             distortion: 0.0,
             x: none(),
@@ -84,6 +87,7 @@ impl Ep {
             let g = curve.apply(Complex32::new(r, 0.0));
             (self.node.r[i], self.node.re[i], self.node.im[i], self.node.power[i]) = (r, g.re, g.im, g.norm_sqr());
         }
+        Smoother::shared().apply(curve, &mut self.smooth);
         (self.gain, self.distortion) = frame.bussgang(|z| curve.apply(z));
     }
 
@@ -139,8 +143,27 @@ impl Ep {
             let fresh = extrinsic(&self.about_u, vu, heard, &mut frame.time);
             tau = damp(&frame.time, fresh, &mut self.u, tau, damping);
         }
-        out.means.copy_from_slice(&self.means);
+        self.reconstruct(frame, out);
+        out.doubt = frame.posterior(symbol.index, &out.points, &out.variances, &mut out.means, &mut self.spread);
         self.fall_back(frame, symbol, variance, out);
+    }
+
+    /// Messages have one variance for all carriers. Where a carrier's own noise is less than that, the distortion that the expected symbol has is taken from what
+    /// arrived there, as in reconstruction.
+    fn reconstruct(&mut self, frame: &mut Frame, out: &mut Detected) {
+        let v = out.doubt.clamp(LEAST, 1.0);
+        frame.modulate(&self.means);
+        let moments = self.smooth.moments(&mut frame.time, v);
+        frame.demodulate();
+        let power = moments.gain.norm_sqr().max(1e-12);
+        let inverse = moments.gain.conj() / power;
+        for slot in 0..frame.active() {
+            let variance = (frame.noise[slot] + moments.distortion * frame.density()) / power;
+            if variance < out.variances[slot] {
+                out.points[slot] = self.means[slot] + (frame.equalized[slot] - frame.carrier(slot)) * inverse;
+                out.variances[slot] = variance;
+            }
+        }
     }
 
     /// One tap, where that is surer.

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use num_complex::Complex32;
 
 use super::curve::{Curve, NODES, REACH, STEP};
+use crate::simd::{Dispatch, Level, Op, Vector};
 
 /// Variances of the table: halved from 1 downwards.
 const VARIANCES: usize = 15;
@@ -30,6 +31,9 @@ struct Row {
     weights: Vec<[f32; 4]>,
 }
 
+/// Just before the last node.
+const LAST: f32 = (NODES - 2) as f32 + 0.999;
+
 /// One entry of the table: gain of the mean (real and imaginary part), linear gain (likewise), variance, and nothing.
 type Entry = [f32; 8];
 
@@ -38,6 +42,7 @@ type Entry = [f32; 8];
 pub(crate) struct Smooth {
     /// For each variance its nodes.
     table: Vec<[Entry; NODES]>,
+    level: Level,
     /// The row between two variances that is in use.
     row: Box<[Entry; NODES]>,
 }
@@ -121,7 +126,7 @@ impl Smoother {
     }
 
     pub(crate) fn smooth(&self, curve: &Curve) -> Smooth {
-        let mut smooth = Smooth { table: vec![[[0.0; 8]; NODES]; VARIANCES], row: Box::new([[0.0; 8]; NODES]) };
+        let mut smooth = Smooth { table: vec![[[0.0; 8]; NODES]; VARIANCES], level: Level::current(), row: Box::new([[0.0; 8]; NODES]) };
         self.apply(curve, &mut smooth);
         smooth
     }
@@ -131,20 +136,41 @@ impl Smooth {
     /// Replaces each `x̂` by `E g(x)` for `x ~ CN(x̂, v)` and says how the symbol fares on average.
     pub(crate) fn moments(&mut self, x: &mut [Complex32], v: f32) -> Moments {
         let place = (-v.clamp(LEAST, 1.0).log2()).min((VARIANCES - 1) as f32 - 1e-3);
-        let (level, f) = (place as usize, place.fract());
-        let (upper, lower) = (&self.table[level], &self.table[level + 1]);
-        for ((row, a), b) in self.row.iter_mut().zip(upper).zip(lower) {
+        let level = place as usize;
+        let pass = Pass { upper: &self.table[level], lower: &self.table[level + 1], share: place.fract(), row: &mut self.row, x };
+        let [re, im, variance] = f32::dispatch(self.level, pass);
+        let gain = Complex32::new(re, im);
+        Moments { gain, distortion: (variance - gain.norm_sqr() * v).max(0.0) }
+    }
+}
+
+/// One symbol: means of the linear gain and of the variance come out.
+struct Pass<'a> {
+    upper: &'a [Entry; NODES],
+    lower: &'a [Entry; NODES],
+    share: f32,
+    row: &'a mut [Entry; NODES],
+    x: &'a mut [Complex32],
+}
+
+impl Op<f32> for Pass<'_> {
+    type Output = [f32; 3];
+
+    #[inline(always)]
+    fn run<V: Vector<f32>>(self) -> [f32; 3] {
+        for n in 0..NODES {
             for lane in 0..8 {
-                row[lane] = a[lane] + (b[lane] - a[lane]) * f;
+                self.row[n][lane] = self.upper[n][lane] + (self.lower[n][lane] - self.upper[n][lane]) * self.share;
             }
         }
         let mut sums = [0.0f32; 8];
-        for x in x.iter_mut() {
+        for x in self.x.iter_mut() {
             let r = (x.re * x.re + x.im * x.im).sqrt() * (1.0 / STEP) as f32;
-            let r = if r < (NODES - 2) as f32 + 0.999 { r } else { (NODES - 2) as f32 + 0.999 };
-            let i = r as usize;
+            let r = if r < LAST { r } else { LAST };
+            let i = r as i32;
             let f = r - i as f32;
-            let (a, b) = (&self.row[i], &self.row[(i + 1).min(NODES - 1)]);
+            let i = (i as usize).min(NODES - 2);
+            let (a, b) = (&self.row[i], &self.row[i + 1]);
             let mut entry = [0.0f32; 8];
             for lane in 0..8 {
                 entry[lane] = a[lane] + (b[lane] - a[lane]) * f;
@@ -152,9 +178,8 @@ impl Smooth {
             }
             *x = Complex32::new(x.re * entry[0] - x.im * entry[1], x.re * entry[1] + x.im * entry[0]);
         }
-        let count = x.len() as f32;
-        let gain = Complex32::new(sums[2], sums[3]) / count;
-        Moments { gain, distortion: (sums[4] / count - gain.norm_sqr() * v).max(0.0) }
+        let count = self.x.len() as f32;
+        [sums[2] / count, sums[3] / count, sums[4] / count]
     }
 }
 

@@ -58,37 +58,59 @@ impl Soft {
         }
     }
 
-    /// Appends the soft bits of `z`, `ln P(0) − ln P(1)`, the first bit of the label first.
-    pub(crate) fn bits(&self, z: Complex32, variance: f32, out: &mut Vec<f32>) {
-        self.axis(z.re, variance, out);
-        if self.modulation != Modulation::Bpsk {
-            self.axis(z.im, variance, out);
-        }
+    /// Appends the soft bits of `points`, `ln P(0) − ln P(1)`, the first bit of each label first: the nearest point with a 0 against the nearest with a 1 (max-log).
+    /// A point that is not finite says nothing.
+    pub(crate) fn bits(&self, points: &[Complex32], variances: &[f32], out: &mut Vec<f32>) {
+        let start = out.len();
+        out.resize(start + points.len().min(variances.len()) * self.modulation.bits(), 0.0);
+        let real = self.modulation == Modulation::Bpsk;
+        let out = &mut out[start..];
+        f32::dispatch(self.level, Bits { levels: &self.levels, labels: &self.labels, bits: self.bits, real, points, variances, out });
     }
+}
 
-    fn axis(&self, t: f32, variance: f32, out: &mut Vec<f32>) {
-        if !t.is_finite() || variance.is_nan() {
-            out.extend((0..self.bits).map(|_| 0.0));
-            return;
-        }
-        let inverse = 1.0 / variance.max(LEAST);
-        let metric = |level: f32| -(t - level) * (t - level) * inverse;
-        let best = self.levels.iter().map(|&l| metric(l)).fold(f32::MIN, f32::max);
-        let mut sums = [[0.0f32; 2]; 4];
-        let mut nearest = [[f32::MIN; 2]; 4];
-        for (&level, &label) in self.levels.iter().zip(&self.labels) {
-            let m = metric(level) - best;
-            let p = exp(m);
-            for (bit, (sum, near)) in sums.iter_mut().zip(&mut nearest).take(self.bits).enumerate() {
-                let value = label >> (self.bits - 1 - bit) & 1;
-                sum[value] += p;
-                near[value] = near[value].max(m);
+struct Bits<'a> {
+    levels: &'a [f32],
+    labels: &'a [usize],
+    bits: usize,
+    real: bool,
+    points: &'a [Complex32],
+    variances: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl Op<f32> for Bits<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<f32>>(self) {
+        let axes = if self.real { 1 } else { 2 };
+        let width = self.bits * axes;
+        let groups = self.points.chunks(GROUP).zip(self.variances.chunks(GROUP));
+        for ((points, variances), out) in groups.zip(self.out.chunks_mut(GROUP * width)) {
+            let mut inverse = [0.0; GROUP];
+            let mut parts = [[0.0; GROUP]; 2];
+            for i in 0..points.len() {
+                let usable = points[i].re.is_finite() && points[i].im.is_finite() && variances[i] < f32::MAX;
+                inverse[i] = if usable { 1.0 / if variances[i] > LEAST { variances[i] } else { LEAST } } else { 0.0 };
+                (parts[0][i], parts[1][i]) = if usable { (points[i].re, points[i].im) } else { (0.0, 0.0) };
             }
-        }
-        for (sum, near) in sums.iter().zip(&nearest).take(self.bits) {
-            // Where one side is next to nothing its nearest point is all that counts.
-            let ratio = if sum[0].min(sum[1]) > 1e-20 { (sum[0] / sum[1]).ln() } else { near[0] - near[1] };
-            out.push(ratio.clamp(-LARGEST, LARGEST));
+            for axis in 0..axes {
+                for bit in 0..self.bits {
+                    let mut near = [[f32::MAX; GROUP]; 2];
+                    for (&level, &label) in self.levels.iter().zip(self.labels) {
+                        let near = &mut near[label >> (self.bits - 1 - bit) & 1];
+                        for i in 0..GROUP {
+                            let d = (parts[axis][i] - level) * (parts[axis][i] - level);
+                            near[i] = if d < near[i] { d } else { near[i] };
+                        }
+                    }
+                    for i in 0..points.len() {
+                        let ratio = (near[1][i] - near[0][i]) * inverse[i];
+                        out[i * width + axis * self.bits + bit] = ratio.clamp(-LARGEST, LARGEST);
+                    }
+                }
+            }
         }
     }
 }
@@ -210,19 +232,33 @@ mod tests {
                 assert!((f64::from(m[0].re) - re).abs() < 1e-5 && (f64::from(m[0].im) - im).abs() < 1e-5, "{modulation}: {m:?}");
                 assert!((f64::from(s[0]) - (power - re * re - im * im)).abs() < 1e-5, "{modulation}: {s:?}");
                 let mut bits = Vec::new();
-                soft.bits(z, v, &mut bits);
+                soft.bits(&[z], &[v], &mut bits);
                 assert_eq!(bits.len(), modulation.bits());
                 for (i, &bit) in bits.iter().enumerate() {
                     let side = |value: usize| {
                         let shift = modulation.bits() - 1 - i;
                         let points = table.points().iter().enumerate().filter(move |(label, _)| label >> shift & 1 == value);
-                        points.map(|(_, &p)| weight(p)).sum::<f64>()
+                        points.map(|(_, &p)| f64::from((z - p).norm_sqr())).fold(f64::INFINITY, f64::min)
                     };
-                    let expected = (side(0) / side(1)).ln().clamp(-40.0, 40.0);
+                    let expected = ((side(1) - side(0)) / f64::from(v)).clamp(-40.0, 40.0);
                     assert!((f64::from(bit) - expected).abs() < 1e-3 * (1.0 + expected.abs()), "{modulation} bit {i}: {bit}, {expected}");
                 }
             }
         }
+    }
+
+    /// A prior from soft bits is the posterior of a point that those bits were read from.
+    #[test]
+    fn what_the_decoder_says_counts_as_much_as_what_arrived() {
+        let soft = Soft::new(Modulation::Qam16);
+        let (mut prior, mut m, mut s) = (vec![0.0; soft.prior_len()], [Complex32::ZERO], [0.0]);
+        soft.prior(&[30.0, -30.0, -30.0, 30.0], &mut prior);
+        soft.posterior(&[Complex32::ZERO], &[1e9], &prior, &mut m, &mut s);
+        let sent = Constellation::new(Modulation::Qam16).point(0b0110);
+        assert!((m[0] - sent).norm() < 1e-5 && s[0] < 1e-5, "{m:?} {s:?} {sent}");
+        soft.prior(&[0.0; 4], &mut prior);
+        soft.posterior(&[Complex32::ZERO], &[1e9], &prior, &mut m, &mut s);
+        assert!(m[0].norm() < 1e-5 && (s[0] - 1.0).abs() < 1e-5, "{m:?} {s:?}");
     }
 
     #[test]
@@ -231,7 +267,7 @@ mod tests {
         for z in [0.0, 1e-30, 5.0, 1e15, f32::NAN, f32::INFINITY] {
             for v in [0.0, 1e-30, 1e-3, 1e15] {
                 let mut bits = Vec::new();
-                soft.bits(Complex32::new(z, -z), v, &mut bits);
+                soft.bits(&[Complex32::new(z, -z)], &[v], &mut bits);
                 assert!(bits.len() == 6 && bits.iter().all(|b| b.is_finite() && b.abs() <= 40.0), "{z} {v}: {bits:?}");
             }
         }
