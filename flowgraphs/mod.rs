@@ -2,7 +2,7 @@
 //!
 //! - [`loopback`]: clipped OFDM through an amplifier and a fading channel, tracked.
 //! - [`replay`]: two recordings, aligned, tracked, the error written to a file.
-//! - [`equalize`]: a kernel equaliser in front of an OFDM receiver.
+//! - [`equalize`]: an OFDM receiver that reads through a saturated amplifier, against one tap a carrier.
 //! - [`mimo`]: four transmit and four receive antennas.
 //! - `live` (feature `soapy`): a frame through radios, tracked while it runs.
 

@@ -194,7 +194,8 @@ impl Reader {
         for (index, prior) in prior.chunks_exact(self.config.symbol_bits()).enumerate() {
             self.turn(index, self.phases[index]);
             let block = &self.blocks[index / BLOCK];
-            let symbol = Observation { bins: &self.turned, channel: &block.response, noise: block.noise, index, prior: Some(prior) };
+            let symbol =
+                Observation { bins: &self.turned, channel: &block.response, noise: block.noise, index, prior: Some(prior), again: false };
             self.detector.detect(&symbol, &mut detected);
             self.deliver(&detected, packet);
         }
@@ -292,7 +293,14 @@ impl Reader {
             let expected = if known { self.phases[index] } else { self.phase + self.drift };
             self.turn(index, expected);
             let mut detected = std::mem::take(&mut self.read[i]);
-            let symbol = Observation { bins: &self.turned, channel: self.channel.response(), noise: self.noise as f32, index, prior: None };
+            let symbol = Observation {
+                bins: &self.turned,
+                channel: self.channel.response(),
+                noise: self.noise as f32,
+                index,
+                prior: None,
+                again: known,
+            };
             self.detector.detect(&symbol, &mut detected);
             self.rebuild(&detected.means);
             let (mut cross, mut power) = (Complex64::ZERO, 0.0);

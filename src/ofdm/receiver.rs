@@ -66,6 +66,19 @@ impl Packet {
     }
 }
 
+/// The highest correlations with the training that a [`Receiver`] has seen, each from 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sighted {
+    /// Of the short training with itself a quarter of a symbol later.
+    pub short: f64,
+    /// What it takes to look further.
+    pub short_needed: f64,
+    /// Share of the power that is the long training, where the short one was found.
+    pub long: f64,
+    /// What it takes to be a frame.
+    pub long_needed: f64,
+}
+
 /// Receives frames from a stream that is pushed in pieces of any size; what it finds does not depend on the pieces.
 ///
 /// Samples that are not finite count as zero. Memory is bounded, whatever is pushed.
@@ -200,6 +213,12 @@ impl Receiver {
     /// How often something looked like a short training and no long training followed.
     pub fn rejected(&self) -> u64 {
         self.rejected
+    }
+
+    /// How near anything came to being a frame: for somebody who wonders why there is none.
+    pub fn sighted(&self) -> Sighted {
+        let ((short, short_needed), (long, long_needed)) = (self.detector.best(), self.synchronizer.best());
+        Sighted { short, short_needed, long, long_needed }
     }
 
     /// Takes in samples and calls `deliver` with each frame that they complete.

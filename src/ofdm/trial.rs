@@ -217,7 +217,7 @@ impl Trial {
             let noises: Vec<Complex32> = (0..bins).map(|_| narrow(random.complex() * f64::from(variance).sqrt())).collect();
             received.iter_mut().zip(&channel).zip(&noises).for_each(|((y, h), n)| *y = *y * h + n);
             arrived.push(received.clone());
-            let observation = Observation { bins: &received, channel: &channel, noise: variance, index, prior: None };
+            let observation = Observation { bins: &received, channel: &channel, noise: variance, index, prior: None, again: false };
             for (i, contender) in self.contenders.iter().enumerate() {
                 if let Some(detector) = &mut self.detectors[i] {
                     detector.detect(&observation, &mut detected);
@@ -257,7 +257,10 @@ impl Trial {
                 self.code.feedback(soft, &mut prior);
                 soft.clear();
                 for (index, (bins, prior)) in arrived.iter().zip(prior.chunks_exact(config.symbol_bits())).enumerate() {
-                    detector.detect(&Observation { bins, channel: &channel, noise: variance, index, prior: Some(prior) }, &mut detected);
+                    detector.detect(
+                        &Observation { bins, channel: &channel, noise: variance, index, prior: Some(prior), again: false },
+                        &mut detected,
+                    );
                     slots.iter().for_each(|&slot| self.soft.bits(&[detected.points[slot]], &[detected.variances[slot]], soft));
                 }
                 read = self.code.decode(soft) == Some(&data);

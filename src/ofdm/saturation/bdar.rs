@@ -32,7 +32,7 @@ pub(super) struct Bdar {
 pub(super) const ROUNDS: usize = 12;
 const DAMPING: f32 = 0.7;
 /// Mean squared change of the points below which it has settled.
-const SETTLED: f32 = 1e-6;
+const SETTLED: f32 = 1e-5;
 
 impl Bdar {
     pub(super) fn new(frame: &Frame, curve: &Curve, rounds: usize) -> Self {
@@ -63,7 +63,12 @@ impl Bdar {
 
     pub(super) fn detect(&mut self, frame: &mut Frame, symbol: &Observation<'_>, out: &mut Detected) {
         let active = frame.active();
-        let mut v = frame.before(symbol.index, &mut self.mean, &mut self.spread).clamp(LEAST, 1.0);
+        let mut v = if symbol.again {
+            self.mean.copy_from_slice(&out.means);
+            out.doubt.clamp(LEAST, 1.0)
+        } else {
+            frame.before(symbol.index, &mut self.mean, &mut self.spread).clamp(LEAST, 1.0)
+        };
         let (mut least, mut extra) = (f32::INFINITY, 0.0);
         for round in 0..self.rounds {
             frame.modulate(&self.mean);
@@ -78,7 +83,7 @@ impl Bdar {
                 out.variances[slot] = (frame.noise[slot] + distortion) / power + extra;
             }
             out.doubt = frame.posterior(symbol.index, &out.points, &out.variances, &mut self.fresh, &mut self.spread);
-            if round == 0 {
+            if round == 0 && !symbol.again {
                 self.first.0.copy_from_slice(&out.points);
                 self.first.1.copy_from_slice(&out.variances);
                 least = doubt_of(&out.variances);

@@ -39,6 +39,8 @@ const POINTS: usize = 48;
 const REACH: f32 = 3.2;
 /// Least variance of any message: below it the points of the envelope would be too far apart, and rounds would not settle.
 const FLOOR: f32 = 2e-3;
+/// Share of the distortion below which it is weak.
+const WEAK: f32 = 0.02;
 const ROUNDS: usize = 10;
 const DAMPING: f32 = 0.6;
 
@@ -149,7 +151,8 @@ impl Ep {
     }
 
     /// Messages have one variance for all carriers. Where a carrier's own noise is less than that, the distortion that the expected symbol has is taken from what
-    /// arrived there, as in reconstruction.
+    /// arrived there, as in reconstruction. A weak distortion carries next to nothing from one carrier to the others, whatever the one variance says: then all are
+    /// read so.
     fn reconstruct(&mut self, frame: &mut Frame, out: &mut Detected) {
         let v = out.doubt.clamp(LEAST, 1.0);
         frame.modulate(&self.means);
@@ -157,9 +160,10 @@ impl Ep {
         frame.demodulate();
         let power = moments.gain.norm_sqr().max(1e-12);
         let inverse = moments.gain.conj() / power;
+        let weak = self.distortion < WEAK * self.gain.norm_sqr();
         for slot in 0..frame.active() {
             let variance = (frame.noise[slot] + moments.distortion * frame.density()) / power;
-            if variance < out.variances[slot] {
+            if variance < out.variances[slot] || weak {
                 out.points[slot] = self.means[slot] + (frame.equalized[slot] - frame.carrier(slot)) * inverse;
                 out.variances[slot] = variance;
             }

@@ -88,6 +88,8 @@ pub struct Observation<'a> {
     pub index: usize,
     /// What a decoder says of the bits on the data carriers, as soft bits.
     pub prior: Option<&'a [f32]>,
+    /// The result has what the same detector made of this symbol with a slightly different channel: it may start from there.
+    pub again: bool,
 }
 
 /// What a detector makes of a symbol: one value for each active carrier, lowest frequency first, pilots included.
