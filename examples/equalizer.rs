@@ -1,52 +1,48 @@
-//! Kernel equalisers in front of an OFDM receiver: 16-QAM through a saturated amplifier and a slowly fading channel of one path, and of two.
+//! Coded 16-QAM through a saturated amplifier and a slowly fading channel of one path, and of two: one tap a carrier against a receiver that learns the amplifier's curve.
 //!
-//! `cargo run --release --example equalizer`, and with `-- points.png` it draws the constellations behind two paths.
+//! `cargo run --release --example equalizer`, and with `-- DIR` it draws both constellations (`constellations.png`) and packet errors over SNR (`packet_errors.png`).
+
+use std::path::PathBuf;
 
 use futuresdr::prelude::Result;
 use kaflow::{
     channel::Profile,
-    filter::{Filter, KrlsT, Rls},
-    flowgraphs::equalize::{Cascade, Link, run},
-    kernel::Equivariant,
-    ofdm::{self, Config},
-    plot::{Constellation, constellations},
+    flowgraphs::equalize::{Link, run},
+    ofdm::{self, Config, Rate, Reading},
+    plot::{Axis, Constellation, Series, constellations, lines},
 };
 use num_complex::{Complex32, Complex64};
 
-fn rls(taps: usize) -> Result<Box<dyn Filter<f32>>> {
-    Ok(Box::new(Rls::new(taps, 0.9999, 0.01)?))
-}
-
-fn krlst(taps: usize) -> Result<Box<dyn Filter<f32>>> {
-    Ok(Box::new(KrlsT::new(Equivariant::new((taps as f64).sqrt())?, 0.9999, 0.01, 60, taps)?))
-}
-
 fn main() -> Result<()> {
-    let ofdm = Config::preset("paper")?;
-    let mut clouds = Vec::new();
-    // The equaliser of two paths sees 16 received samples, 6 of them after the one that it estimates.
-    for (paths, title, taps, ahead) in [(1, "one path", 1, 0), (2, "two paths", 16, 6)] {
+    let folder = std::env::args().nth(1).map(PathBuf::from);
+    let ofdm = Config { code: Some(Rate::Half), ..Config::preset("paper")? };
+    let link = |paths: u32, ibo_db: f64, snr_db: f64| {
         let profile = Profile::exponential(paths, 3.0);
-        let link = Link { ofdm: ofdm.clone(), frames: 40, ibo_db: 2.0, profile, doppler: 1e-6, snr_db: 30.0, seed: 3 };
-        let equalisers: [(_, Box<dyn Filter<f32>>); 3] = [
-            ("rls", rls(taps)?),
-            ("krlst on the window", krlst(taps)?),
-            ("rls, then krlst", Box::new(Cascade { linear: rls(taps)?, kernel: krlst(1)? })),
-        ];
-        println!("{:<20} {:>7} {:>7} {:>8}", title, "frames", "EVM %", "BER");
-        clouds.clear();
-        for (i, (name, filter)) in equalisers.into_iter().enumerate() {
-            let (one_tap, equalised) = run(&link, filter, taps, ahead)?;
-            for (name, q) in [("one tap a carrier", one_tap), (name, equalised)].into_iter().skip(usize::from(i > 0)) {
-                println!("{name:<20} {:>7} {:>7.2} {:>8.1e}", q.packets, q.evm.percent(), q.ber.rate());
-                clouds.push(Constellation { title: format!("{name}, EVM {:.1} %", q.evm.percent()), symbols: wide(&q.points) });
-            }
+        Link { ofdm: ofdm.clone(), frames: 40, ibo_db, profile, doppler: 1e-6, snr_db, seed: 3 }
+    };
+    let mut clouds = Vec::new();
+    println!("16-QAM, back-off 2 dB, 30 dB {:>20} {:>7} {:>7} {:>8}", "frames", "decoded", "EVM %", "BER");
+    for (paths, title) in [(1, "one path"), (2, "two paths")] {
+        let (one_tap, read) = run(&link(paths, 2.0, 30.0), &Reading::default())?;
+        for (name, q) in [("one tap a carrier", one_tap), ("learned curve, BDAR", read)] {
+            println!("{title:<20} {name:<21} {:>6} {:>7} {:>7.2} {:>8.1e}", q.packets, q.decoded, q.evm.percent(), q.ber.rate());
+            clouds.push(Constellation { title: format!("{title}, {name}, EVM {:.1} %", q.evm.percent()), symbols: wide(&q.points) });
         }
     }
-    if let Some(path) = std::env::args().nth(1) {
-        let ideal = wide(ofdm::Constellation::new(ofdm.modulation).points());
-        constellations("16-QAM behind a saturated amplifier and two paths", &clouds, &ideal).save(path)?;
+    let Some(folder) = folder else { return Ok(()) };
+    let ideal = wide(ofdm::Constellation::new(ofdm.modulation).points());
+    constellations("16-QAM behind a saturated amplifier", &clouds, &ideal).save(folder.join("constellations.png"))?;
+    // Deeper in saturation, over a channel that fades a little from frame to frame.
+    let mut errors = [Series::new("one tap a carrier", Vec::new()), Series::new("learned curve", Vec::new())];
+    for snr_db in (8..=26).step_by(3).map(f64::from) {
+        let deep = Link { doppler: 1e-5, frames: 100, ..link(4, -6.0, snr_db) };
+        let (one_tap, read) = run(&deep, &Reading::default())?;
+        for (series, q) in errors.iter_mut().zip([one_tap, read]) {
+            series.points.push([snr_db, q.packet_errors()]);
+        }
     }
+    let axes = (Axis::new("SNR", "dB"), Axis::new("packet errors", "").range(0.0, 1.0));
+    lines("16-QAM, back-off -6 dB, four paths", axes.0, axes.1, &errors).save(folder.join("packet_errors.png"))?;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! - [`track`]: recordings, the test bed or a radio, in step, and any number of filters: what the commands run.
 //! - [`loopback`]: clipped OFDM through an amplifier and a fading channel, tracked.
-//! - [`equalize`]: a kernel equaliser in front of an OFDM receiver.
+//! - [`equalize`]: an OFDM receiver that reads through a saturated amplifier, against one tap a carrier.
 //! - [`mimo`]: four transmit and four receive antennas.
 
 pub mod equalize;

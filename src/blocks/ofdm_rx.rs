@@ -3,9 +3,13 @@
 use futuresdr::runtime::dev::prelude::*;
 
 use super::message;
-use crate::ofdm::{Packet, Receiver};
+use crate::{
+    dsp::db,
+    ofdm::{Packet, Receiver},
+};
 
-/// Finds frames in a stream and demodulates them.
+/// Finds frames in a stream, demodulates and decodes them, with one tap a carrier or, for a receiver that is [`reading`](Receiver::reading), through the
+/// saturation of the transmitter's amplifier.
 ///
 /// # Stream Inputs
 ///
@@ -22,7 +26,7 @@ use crate::ofdm::{Packet, Receiver};
 /// # Message Outputs
 ///
 /// `packets`: a map for each frame: `start` (index of its first sample), `bits` (`Blob`, one to a byte), `evm_percent`, `snr_db`, `offset` (cycles
-/// a sample).
+/// a sample); of a coded frame also `decoded` (whether its checksum is right) and `data` (`Blob`, one bit to a byte, empty where it is not).
 ///
 /// # Usage
 /// ```
@@ -95,6 +99,11 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
         self.keep.as_deref().unwrap_or_default()
     }
 
+    /// The receiver: what it has learned of the amplifier, say.
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
     /// Frames received.
     pub fn received(&self) -> u64 {
         self.received
@@ -126,8 +135,10 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
                     ("start", Pmt::Isize(packet.start as isize)),
                     ("bits", Pmt::Blob(packet.bits.clone())),
                     ("evm_percent", Pmt::F64(packet.evm.percent())),
-                    ("snr_db", Pmt::F64(crate::dsp::db(packet.snr, 1.0))),
+                    ("snr_db", Pmt::F64(db(packet.snr, 1.0))),
                     ("offset", Pmt::F64(packet.offset)),
+                    ("decoded", Pmt::Bool(packet.data.is_some())),
+                    ("data", Pmt::Blob(packet.data.clone().unwrap_or_default())),
                 ]));
                 if let Some(keep) = &mut self.keep {
                     keep.push(packet.clone());

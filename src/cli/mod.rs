@@ -21,6 +21,7 @@ mod no_soapy;
 mod parallel;
 mod parameters;
 mod progress;
+mod receive;
 mod reproduce;
 mod run;
 mod simulate;
@@ -53,6 +54,7 @@ enum Command {
     Bench(bench::Args),
     Fit(fit::Args),
     Inspect(inspect::Args),
+    Receive(receive::Args),
     Reproduce(reproduce::Args),
     Simulate(Box<simulate::Args>),
     Tune(Box<tune::Args>),
@@ -80,6 +82,7 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args),
         Command::Fit(args) => fit::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Receive(args) => receive::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(*args),
         Command::Tune(args) => tune::run(*args),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Modulation;
+use super::{Modulation, Rate};
 use crate::{Error, Result};
 
 /// A CP-OFDM waveform. Lengths in samples count at the carrier grid's own rate, before oversampling.
@@ -33,6 +33,9 @@ pub struct Config {
     /// Polar clipping; none where a file leaves it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<Clip>,
+    /// Convolutional code of the payload, with a checksum; none where a file leaves it out: the payload is plain bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Rate>,
     /// Data symbols in a frame.
     pub symbols: usize,
     /// Silence after each frame, in samples.
@@ -85,6 +88,7 @@ impl Default for Config {
             oversampling: 1,
             window: 0,
             clip: Some(Clip::at(6.0)),
+            code: None,
             symbols: 10,
             gap: 0,
             sample_rate: 20e6,

@@ -55,6 +55,11 @@ impl Demodulator {
         &mut self.symbol
     }
 
+    /// All bins of the symbol that was transformed last, and their scale.
+    pub(crate) fn bins(&self) -> (&[Complex32], f32) {
+        (&self.symbol, self.scale)
+    }
+
     pub(crate) fn transform(&mut self, carriers: &mut [Complex32]) {
         assert_eq!(carriers.len(), self.bins.len(), "number of active carriers");
         self.fourier.forward(&mut self.symbol);

@@ -16,6 +16,8 @@ pub(crate) struct Detector {
     largest: f64,
     /// Steps until the sums are taken afresh.
     fresh: usize,
+    /// The highest correlation seen, 0 to 1.
+    best: f64,
 }
 
 /// A quarter of the power may be noise (2.4 dB SNR), and random samples stay far below.
@@ -23,7 +25,7 @@ const THRESHOLD: f64 = 0.4;
 
 impl Detector {
     pub(crate) fn new(size: usize) -> Self {
-        Self { lag: size / 4, window: size, cross: Complex64::default(), late: 0.0, early: 0.0, largest: 0.0, fresh: 0 }
+        Self { lag: size / 4, window: size, cross: Complex64::default(), late: 0.0, early: 0.0, largest: 0.0, fresh: 0, best: 0.0 }
     }
 
     /// How many samples before the current one it looks at.
@@ -34,6 +36,11 @@ impl Detector {
     /// Forgets the sums: the next step takes them afresh.
     pub(crate) fn reset(&mut self) {
         self.fresh = 0;
+    }
+
+    /// The highest correlation seen so far, and what it takes.
+    pub(crate) fn best(&self) -> (f64, f64) {
+        (self.best, THRESHOLD)
     }
 
     /// The first index from `from` on where the short training shows. Needs [`reach`](Self::reach) samples before `from`.
@@ -53,7 +60,14 @@ impl Detector {
             self.fresh -= 1;
             self.largest = self.largest.max(self.late);
             let floor = 1e-11 * self.largest;
-            self.early > floor && self.late > floor && self.cross.norm_sqr() > THRESHOLD * self.early * self.late
+            let (square, both) = (self.cross.norm_sqr(), self.early * self.late);
+            if self.early <= floor || self.late <= floor {
+                return false;
+            }
+            if square > self.best * both {
+                self.best = (square / both).min(1.0);
+            }
+            square > THRESHOLD * both
         })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use num_complex::Complex32;
-use rustfft::{Fft, FftPlannerScalar};
+use rustfft::{Fft, FftPlanner, FftPlannerScalar};
 
 /// Both directions of one size, neither scaled.
 ///
@@ -18,7 +18,16 @@ pub(crate) struct Fourier {
 impl Fourier {
     pub(crate) fn new(size: usize) -> Self {
         let mut planner = FftPlannerScalar::new();
-        let (forward, inverse) = (planner.plan_fft_forward(size), planner.plan_fft_inverse(size));
+        Self::of(planner.plan_fft_forward(size), planner.plan_fft_inverse(size))
+    }
+
+    /// With the machine's vector instructions, where the last bit does not matter.
+    pub(crate) fn fast(size: usize) -> Self {
+        let mut planner = FftPlanner::new();
+        Self::of(planner.plan_fft_forward(size), planner.plan_fft_inverse(size))
+    }
+
+    fn of(forward: Arc<dyn Fft<f32>>, inverse: Arc<dyn Fft<f32>>) -> Self {
         let scratch = vec![Complex32::default(); forward.get_inplace_scratch_len().max(inverse.get_inplace_scratch_len())];
         Self { forward, inverse, scratch }
     }

@@ -9,10 +9,13 @@
 //! | data | (P + N) each | data carriers and pilots; neighbours share an edge of `window` samples |
 //! | gap | any | silence |
 //!
+//! A saturated amplifier distorts all of this. [`Receiver::reading`] undoes it: see [`saturation`].
+//!
 //! The signal has rms 1 before clipping and windowing. What a [`Transmitter`] writes is the same to the bit on every machine: its functions come from the `libm`
 //! crate, its transforms are scalar, and nothing is fused.
 
 mod clip;
+mod code;
 mod config;
 mod constellation;
 mod demodulator;
@@ -21,14 +24,24 @@ mod equalizer;
 mod fourier;
 mod layout;
 mod modulator;
+mod reader;
 mod receiver;
+mod reception;
+pub mod saturation;
 mod synchronizer;
 mod transmitter;
+pub mod trial;
+mod wifi;
 
 pub use clip::{bussgang, clip};
+pub use code::{Code, Rate};
 pub use config::{Clip, Config};
 pub use constellation::{Constellation, Modulation};
 pub use demodulator::Demodulator;
 pub use modulator::{Modulator, Overlap};
-pub use receiver::{Packet, Receiver};
+pub use reader::Reading;
+pub use receiver::{Packet, Receiver, Sighted};
+pub use reception::{Line, Reception};
+pub use saturation::{Curve, Method};
 pub use transmitter::{RandomBits, Source, Transmitter};
+pub use wifi::{Signal, WifiFrame, receive_wifi};

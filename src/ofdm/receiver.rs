@@ -3,10 +3,12 @@
 use num_complex::Complex32;
 
 use super::{
-    Config, Constellation, Demodulator, Modulator, RandomBits,
+    Code, Config, Constellation, Curve, Demodulator, Modulator, RandomBits, Reading,
     detector::{Detector, wide},
     equalizer::Equalizer,
     layout::Layout,
+    reader::Reader,
+    saturation::Soft,
     synchronizer::{Sync, Synchronizer, rotate},
 };
 use crate::{
@@ -31,6 +33,16 @@ pub struct Packet {
     pub channel: Vec<Complex32>,
     /// Equalised points of the data carriers, symbol after symbol.
     pub points: Vec<Complex32>,
+    /// Variance of the noise and distortion on each point, as far as the receiver knows.
+    pub variances: Vec<f32>,
+    /// Soft bits of the payload, `ln P(0) − ln P(1)`.
+    pub soft: Vec<f32>,
+    /// The data bits of a coded frame whose checksum is right; `None` for lost ones and for frames without a code.
+    pub data: Option<Vec<u8>>,
+    /// How often the decoder helped the detector before the checksum was right, or wrong for good.
+    pub feedbacks: usize,
+    /// The points that one tap a carrier gives, where another detector is at work.
+    pub one_tap: Vec<Complex32>,
     /// Decided bits, one to a byte.
     pub bits: Vec<u8>,
     /// Error vector magnitude against the decided points.
@@ -40,12 +52,31 @@ pub struct Packet {
 }
 
 impl Packet {
+    pub(crate) fn clear_points(&mut self) {
+        self.points.clear();
+        self.variances.clear();
+        self.soft.clear();
+    }
+
     /// Compares with the payload that was sent.
     pub fn ber(&self, payload: &[u8]) -> Ber {
         let mut ber = Ber::default();
         ber.extend(payload, &self.bits);
         ber
     }
+}
+
+/// The highest correlations with the training that a [`Receiver`] has seen, each from 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sighted {
+    /// Of the short training with itself a quarter of a symbol later.
+    pub short: f64,
+    /// What it takes to look further.
+    pub short_needed: f64,
+    /// Share of the power that is the long training, where the short one was found.
+    pub long: f64,
+    /// What it takes to be a frame.
+    pub long_needed: f64,
 }
 
 /// Receives frames from a stream that is pushed in pieces of any size; what it finds does not depend on the pieces.
@@ -75,6 +106,11 @@ pub struct Receiver {
     demodulator: Demodulator,
     equalizer: Equalizer,
     constellation: Constellation,
+    soft: Soft,
+    code: Option<Code>,
+    /// Another detector than one tap.
+    reader: Option<Box<Reader>>,
+    bins: [Vec<Complex32>; 2],
     state: State,
     /// The newest samples; the first has the index `base`.
     buffer: Vec<Complex32>,
@@ -111,6 +147,10 @@ impl Receiver {
             synchronizer: Synchronizer::new(&layout),
             equalizer: Equalizer::new(&layout, training.clone(), data_gain),
             constellation: Constellation::new(config.modulation),
+            soft: Soft::new(config.modulation),
+            code: config.code.map(|rate| Code::new(&config, rate)).transpose()?,
+            reader: None,
+            bins: [Vec::new(), Vec::new()],
             state: State::Search(0),
             buffer: Vec::new(),
             base: 0,
@@ -124,6 +164,24 @@ impl Receiver {
         };
         receiver.reset();
         Ok(receiver)
+    }
+
+    /// The same for frames that a saturated amplifier has distorted: it knows or learns the amplifier's curve and reads the points through it.
+    ///
+    /// What was learned stays for the packets that follow, also after [`reset`](Self::reset).
+    pub fn reading(mut self, reading: &Reading) -> Result<Self> {
+        self.reader = Some(Box::new(Reader::new(&self.config, reading)?));
+        Ok(self)
+    }
+
+    /// The amplifier's curve, given or learned, of a receiver that is [`reading`](Self::reading).
+    pub fn curve(&self) -> Option<&Curve> {
+        self.reader.as_ref().map(|reader| reader.curve())
+    }
+
+    /// Symbols that the curve is learned from; `None` where it is given, or where nobody asked for one.
+    pub fn learned(&self) -> Option<u64> {
+        self.reader.as_ref().and_then(|reader| reader.learned())
     }
 
     /// The waveform.
@@ -155,6 +213,12 @@ impl Receiver {
     /// How often something looked like a short training and no long training followed.
     pub fn rejected(&self) -> u64 {
         self.rejected
+    }
+
+    /// How near anything came to being a frame: for somebody who wonders why there is none.
+    pub fn sighted(&self) -> Sighted {
+        let ((short, short_needed), (long, long_needed)) = (self.detector.best(), self.synchronizer.best());
+        Sighted { short, short_needed, long, long_needed }
     }
 
     /// Takes in samples and calls `deliver` with each frame that they complete.
@@ -217,6 +281,7 @@ impl Receiver {
                 self.state = if symbol + 1 < self.config.symbols {
                     State::Data { origin, next, symbol: symbol + 1, offset, scale }
                 } else {
+                    self.finish();
                     deliver(&self.packet);
                     self.detector.reset();
                     State::Search(next - self.prefix as i64)
@@ -232,7 +297,9 @@ impl Receiver {
         let scale = 1.0 / sync.rms;
         self.transform(origin, first, sync.offset, scale);
         self.training.copy_from_slice(&self.carriers);
+        self.keep_bins(0);
         self.transform(origin, first + self.size as i64, sync.offset, scale);
+        self.keep_bins(1);
         let packet = &mut self.packet;
         packet.snr = self.equalizer.train(&self.training, &self.carriers);
         let before = (self.size * 5 / 2 + self.guard) as i64;
@@ -242,10 +309,15 @@ impl Receiver {
         packet.rms = sync.rms;
         packet.channel.clear();
         packet.channel.extend_from_slice(self.equalizer.channel());
-        packet.points.clear();
+        packet.clear_points();
+        packet.one_tap.clear();
         packet.bits.clear();
         packet.phases.clear();
         packet.evm = Evm::default();
+        (packet.data, packet.feedbacks) = (None, 0);
+        if let Some(reader) = &mut self.reader {
+            reader.begin(&self.bins[0], &self.bins[1]);
+        }
         let next = first + (2 * self.size + self.prefix) as i64;
         self.state = State::Data { origin, next, symbol: 0, offset: sync.offset, scale };
     }
@@ -258,17 +330,69 @@ impl Receiver {
         self.demodulator.transform(&mut self.carriers);
     }
 
+    /// All bins of the symbol that was transformed last, for a detector that wants them.
+    fn keep_bins(&mut self, place: usize) {
+        if self.reader.is_some() {
+            let (bins, scale) = self.demodulator.bins();
+            self.bins[place].clear();
+            self.bins[place].extend(bins.iter().map(|z| z * scale));
+        }
+    }
+
     fn demap(&mut self, symbol: usize) {
+        self.keep_bins(0);
         let packet = &mut self.packet;
         let constellation = &self.constellation;
         let decide = |z| constellation.point(constellation.decide(z));
-        packet.phases.push(self.equalizer.equalize(symbol, &mut self.carriers, decide));
-        for &slot in self.demodulator.data_slots() {
-            let z = self.carriers[slot];
+        let phase = self.equalizer.equalize(symbol, &mut self.carriers, decide);
+        if let Some(reader) = &mut self.reader {
+            packet.one_tap.extend(self.demodulator.data_slots().iter().map(|&slot| self.carriers[slot]));
+            reader.symbol(&self.bins[0], packet);
+        } else {
+            packet.phases.push(phase);
+            packet.points.extend(self.demodulator.data_slots().iter().map(|&slot| self.carriers[slot]));
+        }
+    }
+
+    /// All symbols of a frame are there: decides and decodes.
+    fn finish(&mut self) {
+        let packet = &mut self.packet;
+        if let Some(reader) = &mut self.reader {
+            reader.finish(self.code.as_mut(), packet);
+        }
+        for &z in &packet.points {
             let decided = self.constellation.demap(z, &mut packet.bits);
             packet.evm.push(z, decided);
-            packet.points.push(z);
         }
+        if self.reader.is_none() {
+            self.weigh();
+            let packet = &mut self.packet;
+            packet.data = self.code.as_mut().and_then(|code| code.decode(&packet.soft)).map(<[u8]>::to_vec);
+        }
+    }
+
+    /// Variances and soft bits of one tap a carrier: noise over the channel's power, and a distortion that is the same on all carriers, from what the decisions
+    /// leave.
+    fn weigh(&mut self) {
+        let packet = &mut self.packet;
+        let slots = self.demodulator.data_slots();
+        let level = packet.channel.iter().map(|h| f64::from(h.norm_sqr())).sum::<f64>() / packet.channel.len() as f64;
+        let noise = level / packet.snr.max(1e-6);
+        let of = |slot: usize| noise / f64::from(packet.channel[slot].norm_sqr()).max(1e-30);
+        let (mut excess, mut weights) = (0.0, 0.0);
+        for (place, &slot) in slots.iter().enumerate() {
+            let expected = of(slot);
+            let weight = 1.0 / (1.0 + expected).powi(2);
+            for &z in packet.points[place..].iter().step_by(slots.len()) {
+                excess += weight * (wide(z - self.constellation.point(self.constellation.decide(z))).norm_sqr() - expected);
+                weights += weight;
+            }
+        }
+        let distortion = (excess / weights).max(0.0);
+        for _ in 0..packet.points.len() / slots.len() {
+            packet.variances.extend(slots.iter().map(|&slot| (of(slot) + distortion).min(1e9) as f32));
+        }
+        self.soft.bits(&packet.points, &packet.variances, &mut packet.soft);
     }
 
     /// Drops samples that nothing looks at any more, a good many at a time.

@@ -33,6 +33,8 @@ pub(crate) struct Synchronizer {
     scale: f64,
     energy: Vec<f64>,
     sums: Vec<f64>,
+    /// The best quality seen.
+    best: f64,
 }
 
 /// What counts as the long training: most of the power in the right place, in the worse of the two, and two symbols that are alike (1.7 dB SNR).
@@ -60,7 +62,13 @@ impl Synchronizer {
             scale,
             energy: Vec::new(),
             sums: Vec::new(),
+            best: 0.0,
         }
+    }
+
+    /// The best match with the long training seen so far, and what it takes.
+    pub(crate) fn best(&self) -> (f64, f64) {
+        (self.best, QUALITY)
     }
 
     /// Samples that [`find`](Self::find) looks at.
@@ -110,6 +118,7 @@ impl Synchronizer {
         // Random samples have their fair share in any window.
         let fair = self.taps as f64 / size as f64;
         let quality = (share - fair) / (1.0 - fair).max(0.25);
+        self.best = self.best.max(quality);
         if quality < QUALITY || timing + 2 * (size as isize) > samples.len() as isize {
             return None;
         }

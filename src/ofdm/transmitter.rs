@@ -6,7 +6,7 @@ use num_complex::Complex32;
 use rand::RngCore;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::{Config, Constellation, Modulator, Overlap};
+use super::{Code, Config, Constellation, Modulator, Overlap};
 use crate::{Error, Result};
 
 /// What a [`Transmitter`] sends.
@@ -14,7 +14,8 @@ use crate::{Error, Result};
 pub enum Source {
     /// Random symbols without an end, no preamble: excitation for a tracker.
     Continuous,
-    /// Frames with random payloads, one [`RandomBits`] stream seeded with the config's seed.
+    /// Frames with random payloads, one [`RandomBits`] stream seeded with the config's seed; with a [`Config::code`] these are the data bits, and the payload is
+    /// their code.
     RandomFrames,
     /// One frame with this payload, repeated; [`Config::payload_bits`] bits.
     Repeat(Vec<u8>),
@@ -67,6 +68,9 @@ pub struct Transmitter {
     random: RandomBits,
     queue: VecDeque<u8>,
     constellation: Constellation,
+    /// The code of random frames, and the payload of the present one.
+    code: Option<Code>,
+    payload: Vec<u8>,
     modulator: Modulator,
     overlap: Overlap,
     next: Piece,
@@ -101,6 +105,8 @@ impl Transmitter {
             random: RandomBits::new(config.seed),
             queue: VecDeque::new(),
             constellation: Constellation::new(config.modulation),
+            code: config.code.filter(|_| source == Source::RandomFrames).map(|rate| Code::new(&config, rate)).transpose()?,
+            payload: Vec::new(),
             modulator,
             overlap: Overlap::new(config.window * config.oversampling),
             next: if source == Source::Continuous { Piece::Symbol(0) } else { Piece::Preamble },
@@ -183,6 +189,16 @@ impl Transmitter {
     }
 
     fn next_bits(&mut self, symbol: usize) {
+        if let Some(code) = &self.code {
+            if symbol == 0 {
+                let mut data = vec![0; code.data_bits()];
+                self.random.fill(&mut data);
+                self.payload = code.encode(&data);
+            }
+            let length = self.bits.len();
+            self.bits.copy_from_slice(&self.payload[symbol * length..][..length]);
+            return;
+        }
         match &self.source {
             Source::Continuous | Source::RandomFrames => self.random.fill(&mut self.bits),
             Source::Repeat(payload) => {

@@ -4,6 +4,7 @@ mod block;
 mod measure;
 #[cfg(feature = "soapy")]
 mod radio;
+mod receiver;
 mod textbook;
 
 use std::io::Write;
@@ -16,6 +17,7 @@ use crate::Result;
 use crate::files::Output;
 use crate::filter::two_speed::{TwoSpeed, TwoSpeedConfig};
 use crate::filter::{Adaptive, Guard, Mixture, MixtureConfig, Window};
+use crate::ofdm::Method;
 use crate::simd::Level;
 
 /// Measure how fast the filters are on this machine, against a textbook loop in the same run.
@@ -52,12 +54,13 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let (budgets, keeps_up) = bench.budgets()?;
     let taps = bench.taps()?;
     let calls = bench.calls()?;
+    let receivers = bench.receivers()?;
     let radio = bench.radio()?;
 
     if let Some(mut output) = output {
         let all = json!({
             "level": Level::current().to_string(), "cores": cores, "precision": "f32",
-            "filters": filters, "blocks": blocks, "threads": threads, "budgets": budgets, "largest_budget": keeps_up, "taps": taps, "latency": calls, "radio": radio,
+            "filters": filters, "blocks": blocks, "threads": threads, "budgets": budgets, "largest_budget": keeps_up, "taps": taps, "latency": calls, "receivers": receivers, "radio": radio,
         });
         let text = format!("{all:#}\n");
         let path = args.json.as_deref().unwrap_or(std::path::Path::new("output"));
@@ -293,6 +296,22 @@ impl Bench {
             let what = format!("{name}, {size}, {samples} samples");
             say!("{what:<35} {:>9.1} {:>9.1} {:>9.1} {:>8.2}", 1e6 * l.mean, 1e6 * l.p999, 1e6 * l.longest, l.p999 / l.mean);
             rows.push(json!({ "call": what, "mean_us": 1e6 * l.mean, "p999_us": 1e6 * l.p999, "longest_us": 1e6 * l.longest }));
+        }
+        Ok(rows)
+    }
+
+    /// OFDM receivers.
+    fn receivers(&mut self) -> Result<Vec<Value>> {
+        say!("\n{:<35} {:>9}  {}", "receiver, 64 carriers, 16-QAM", "MS/s", "goal");
+        let mut rows = Vec::new();
+        for (method, learned, goal) in
+            [(Method::OneTap, false, ">= 15"), (Method::Bdar, false, ">= 4"), (Method::Bdar, true, ""), (Method::Ep, false, "")]
+        {
+            let rounds = if method == Method::Ep { 3 } else { 5 * self.rounds };
+            let rate = receiver::rate(method, learned, rounds)? / 1e6;
+            let what = format!("{method}{}", if learned { ", learned curve" } else { "" });
+            say!("{what:<35} {rate:>9.2}  {goal}");
+            rows.push(json!({ "receiver": method.name(), "learned": learned, "msps": rate }));
         }
         Ok(rows)
     }

@@ -4,6 +4,7 @@ mod fig2;
 mod fig3;
 mod fig4;
 mod fig5;
+mod receiver;
 mod report;
 mod steady;
 
@@ -29,6 +30,9 @@ pub(crate) struct Args {
     /// Simulations to average (default: as many as the paper: 2000 for fig2, 11 for fig3; 20 for fig4 and 10 for fig5)
     #[arg(long)]
     runs: Option<usize>,
+    /// Packets for each point of receiver (default: 200)
+    #[arg(long, conflicts_with = "runs")]
+    packets: Option<usize>,
     /// Seed of the simulations
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -58,7 +62,9 @@ enum Which {
     Fig5,
     /// The steady-state tracking error against its formula
     Steady,
-    /// All of them
+    /// Packets through a saturated amplifier: one tap a carrier against detectors that know its curve; not of the paper
+    Receiver,
+    /// All figures of the paper
     All,
 }
 
@@ -84,6 +90,12 @@ pub(crate) fn run(args: Args) -> Result<()> {
     if args.runs == Some(0) {
         return Err(Error::parameter("runs", "at least 1", 0));
     }
+    if args.packets == Some(0) {
+        return Err(Error::parameter("packets", "at least 1", 0));
+    }
+    if args.packets.is_some() && args.figure != Which::Receiver {
+        return Err(Error::parameter("packets", "left out: only receiver counts them", "a number"));
+    }
     if args.tx.is_some() && !matches!(args.figure, Which::Fig5 | Which::All) {
         return Err(Error::parameter("tx", "left out: only fig5 takes recordings", "a recording"));
     }
@@ -91,15 +103,17 @@ pub(crate) fn run(args: Args) -> Result<()> {
         return Err(Error::file(&args.out, "output", "is a file; name a folder"));
     }
     std::fs::create_dir_all(&args.out).map_err(|e| Error::io(&args.out, e))?;
-    let size = Size { runs: args.runs, seed: args.seed, quick: args.quick, recordings: args.tx.clone().zip(args.rx.clone()) };
-    let studies: [(Which, &str, Study); 5] = [
+    let size =
+        Size { runs: args.runs.or(args.packets), seed: args.seed, quick: args.quick, recordings: args.tx.clone().zip(args.rx.clone()) };
+    let studies: [(Which, &str, Study); 6] = [
         (Which::Fig2, "fig2", fig2::run),
         (Which::Fig3, "fig3", fig3::run),
         (Which::Fig4, "fig4", fig4::run),
         (Which::Fig5, "fig5", fig5::run),
         (Which::Steady, "steady", steady::run),
+        (Which::Receiver, "receiver", receiver::run),
     ];
-    let chosen = || studies.iter().filter(|(which, ..)| args.figure == Which::All || args.figure == *which);
+    let chosen = || studies.iter().filter(|(which, ..)| args.figure == *which || args.figure == Which::All && *which != Which::Receiver);
     // All refusals come before the first minute of work.
     for (_, name, _) in chosen() {
         Report::new(&args.out, name, args.force)?;

@@ -44,6 +44,14 @@ impl Report {
         figure.save(self.path("")).map(drop)
     }
 
+    /// Any text, a CSV or JSON file of a form of its own.
+    pub(super) fn text(&self, ending: &str, text: &str) -> Result<()> {
+        let path = self.path(ending);
+        let mut out = Output::create(&path, self.force)?;
+        out.write_all(text.as_bytes()).map_err(|e| Error::io(&path, e))?;
+        out.finish()
+    }
+
     /// Columns of numbers.
     pub(super) fn csv(&self, header: &[String], rows: impl Iterator<Item = Vec<f64>>) -> Result<()> {
         let path = self.path(".csv");

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::amplifier::Amplifier;
 use crate::channel::{Doppler, FadingConfig, Profile, Scenario};
-use crate::ofdm::{Clip, Modulation};
+use crate::ofdm::{Clip, Modulation, Rate};
 use crate::{Error, Result};
 
 /// A scenario: a preset or a file, with changes.
@@ -83,6 +83,9 @@ struct Signal {
     /// Data symbols in a frame
     #[arg(long)]
     symbols: Option<usize>,
+    /// Code of the frames' payload: 1/2, 2/3 or 3/4
+    #[arg(long)]
+    code: Option<Rate>,
     /// Silence after a frame in samples
     #[arg(long)]
     gap: Option<usize>,
@@ -257,6 +260,7 @@ impl Signal {
         set(&mut ofdm.oversampling, &self.oversampling);
         set(&mut ofdm.window, &self.window);
         set(&mut ofdm.symbols, &self.symbols);
+        set(&mut ofdm.code, &self.code.map(Some));
         set(&mut ofdm.gap, &self.gap);
         set(&mut ofdm.sample_rate, &self.sample_rate);
         set(&mut ofdm.seed, &self.payload_seed);

@@ -1,0 +1,448 @@
+//! The symbols of a frame behind an amplifier: channel and curve from the training and from own decisions, points and soft bits out.
+
+use num_complex::{Complex32, Complex64};
+
+use super::{
+    Code, Config, Curve, Method, Packet,
+    detector::wide,
+    fourier::Fourier,
+    layout::Layout,
+    saturation::{Detected, Observation, Saturation, Soft, channel::Channel, learn::Learner},
+    trial::rapp,
+};
+use crate::{Error, Result};
+
+/// How a [`Receiver`](super::Receiver) reads frames whose transmitter saturates.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// How symbols are read.
+    pub method: Method,
+    /// The amplifier's curve with the clipping of the waveform; `None`: learned from the training and from what was read, packet by packet.
+    pub curve: Option<Curve>,
+    /// How many times the grid's rate the amplifier is modelled at; `None`: the oversampling of the waveform, which is right for an amplifier that works on its
+    /// samples. An analogue amplifier before a receiver without oversampling needs 4.
+    pub oversampling: Option<usize>,
+}
+
+/// Symbols that share a channel estimate: longer blocks average noise, shorter ones follow fading.
+const BLOCK: usize = 16;
+/// Share of the last block's knowledge of the channel that the next one starts from.
+const KEPT: f64 = 0.3;
+/// Symbols of the longest frame that is kept for the decoder's feedback.
+const LONGEST: usize = 256;
+/// How often the decoder is heard before a packet counts as lost.
+const FEEDBACKS: usize = 4;
+/// Share of a symbol's phase error that the expected turn from symbol to symbol takes over.
+const DRIFT_STEP: f64 = 0.2;
+/// Symbols after which the curve is known well enough that one look at a packet is enough, and after which it learns from every fourth symbol only.
+const NOVICE: f64 = 60.0;
+const EXPERT: f64 = 400.0;
+/// Back-offs in dB of the amplifiers that are tried on the first packet.
+const GUESSES: [f64; 7] = [15.0, 6.0, 3.0, 0.0, -3.0, -6.0, -9.0];
+
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    config: Config,
+    detector: Saturation,
+    learner: Option<Learner>,
+    curve: Curve,
+    /// The curve that the detector's tables are of.
+    in_use: Curve,
+    channel: Channel,
+    soft: Soft,
+    layout: Layout,
+    fourier: Fourier,
+    /// One long training symbol on the amplifier's samples, and its points.
+    long: Vec<Complex32>,
+    training: Vec<Complex32>,
+    /// Slots of the data carriers, and bins of the active ones at the receiver.
+    slots: Vec<usize>,
+    bins: Vec<usize>,
+    /// The two training symbols, and the symbols of the frame or of its present block.
+    trained: [Vec<Complex32>; 2],
+    arrived: Vec<Complex32>,
+    turned: Vec<Complex32>,
+    /// Radians by which each symbol is turned.
+    phases: Vec<f64>,
+    blocks: Vec<BlockChannel>,
+    read: Vec<Detected>,
+    rebuilt: Vec<Complex32>,
+    time: Vec<Complex32>,
+    prior: Vec<f32>,
+    noise: f64,
+    phase: f64,
+    drift: f64,
+    /// Symbols of the frame that are read.
+    done: usize,
+}
+
+/// The channel of a block, as it was when its symbols were read.
+#[derive(Clone, Debug)]
+struct BlockChannel {
+    response: Vec<Complex32>,
+    noise: f32,
+}
+
+impl Reader {
+    pub(crate) fn new(config: &Config, reading: &Reading) -> Result<Self> {
+        config.validate()?;
+        let oversampling = reading.oversampling.unwrap_or(config.oversampling);
+        let curve = reading.curve.clone().unwrap_or_else(Curve::linear);
+        let detector = Saturation::new(config, reading.method, oversampling, &curve)?;
+        let oversampling = if reading.method == Method::Ep { config.oversampling } else { oversampling };
+        let (receiver, layout) = (Layout::new(config), Layout::new(&Config { oversampling, ..config.clone() }));
+        if config.fft * oversampling > 1 << 20 {
+            return Err(Error::parameter("oversampling of the amplifier", "smaller for so many carriers", oversampling));
+        }
+        let mut reader = Self {
+            detector,
+            learner: reading.curve.is_none().then(|| Learner::new(config, oversampling)),
+            in_use: curve.clone(),
+            curve,
+            channel: Channel::new(config),
+            soft: Soft::new(config.modulation),
+            fourier: Fourier::fast(layout.size),
+            long: layout.long.clone(),
+            training: Vec::new(),
+            slots: (0..config.active).filter(|&s| layout.data.contains(&layout.active[s].1)).collect(),
+            bins: receiver.active.iter().map(|&(_, bin)| bin).collect(),
+            trained: [vec![Complex32::ZERO; receiver.size], vec![Complex32::ZERO; receiver.size]],
+            arrived: Vec::new(),
+            turned: vec![Complex32::ZERO; receiver.size],
+            phases: Vec::new(),
+            blocks: Vec::new(),
+            read: Vec::new(),
+            rebuilt: vec![Complex32::ZERO; config.active],
+            time: vec![Complex32::ZERO; layout.size],
+            prior: Vec::new(),
+            noise: 1.0,
+            phase: 0.0,
+            drift: 0.0,
+            done: 0,
+            config: config.clone(),
+            layout,
+        };
+        // The training's own points: its clipped samples have them up to the clipping, which the curve does again.
+        let long = reader.long.clone();
+        reader.time.copy_from_slice(&long);
+        reader.demodulate();
+        reader.training = reader.rebuilt.clone();
+        Ok(reader)
+    }
+
+    pub(crate) fn curve(&self) -> &Curve {
+        &self.curve
+    }
+
+    /// Whether the curve is learned, and from how many symbols so far.
+    pub(crate) fn learned(&self) -> Option<u64> {
+        self.learner.as_ref().map(|l| l.symbols() as u64)
+    }
+
+    /// A frame begins: the bins of its two training symbols.
+    pub(crate) fn begin(&mut self, first: &[Complex32], second: &[Complex32]) {
+        self.trained[0].copy_from_slice(first);
+        self.trained[1].copy_from_slice(second);
+        self.arrived.clear();
+        self.phases.clear();
+        self.blocks.clear();
+        (self.phase, self.drift, self.done) = (0.0, 0.0, 0);
+        let difference: f64 = self.bins.iter().map(|&b| wide(first[b] - second[b]).norm_sqr() / 2.0).sum();
+        self.noise = (difference / self.bins.len() as f64).max(1e-9);
+    }
+
+    /// A symbol of the frame; reads a block of them where it is complete.
+    pub(crate) fn symbol(&mut self, bins: &[Complex32], packet: &mut Packet) {
+        self.arrived.extend_from_slice(bins);
+        if self.waiting() == BLOCK {
+            self.block(packet);
+        }
+    }
+
+    /// Symbols that are not read yet.
+    fn waiting(&self) -> usize {
+        self.arrived.len() / self.turned.len() - (self.done - self.forgotten())
+    }
+
+    /// Symbols of a long frame that are not kept.
+    fn forgotten(&self) -> usize {
+        if self.config.symbols > LONGEST { self.done } else { 0 }
+    }
+
+    /// The frame is complete: reads what is left of it and decodes it.
+    pub(crate) fn finish(&mut self, code: Option<&mut Code>, packet: &mut Packet) {
+        if self.waiting() > 0 {
+            self.block(packet);
+        }
+        let Some(code) = code else { return };
+        let mut tries = 0;
+        packet.data = code.decode(&packet.soft).map(<[u8]>::to_vec);
+        while packet.data.is_none() && tries < FEEDBACKS && self.config.symbols <= LONGEST {
+            code.feedback(&packet.soft, &mut self.prior);
+            self.listen(packet);
+            packet.data = code.decode(&packet.soft).map(<[u8]>::to_vec);
+            tries += 1;
+        }
+        packet.feedbacks = tries;
+    }
+
+    /// Reads all symbols of the frame again, with what the decoder said of their bits.
+    fn listen(&mut self, packet: &mut Packet) {
+        packet.clear_points();
+        let prior = std::mem::take(&mut self.prior);
+        let mut detected = self.read.pop().unwrap_or_default();
+        for (index, prior) in prior.chunks_exact(self.config.symbol_bits()).enumerate() {
+            self.turn(index, self.phases[index]);
+            let block = &self.blocks[index / BLOCK];
+            let symbol =
+                Observation { bins: &self.turned, channel: &block.response, noise: block.noise, index, prior: Some(prior), again: false };
+            self.detector.detect(&symbol, &mut detected);
+            self.deliver(&detected, packet);
+        }
+        self.read.push(detected);
+        self.prior = prior;
+    }
+
+    /// Reads the symbols that wait.
+    fn block(&mut self, packet: &mut Packet) {
+        let count = self.waiting();
+        self.read.resize_with(count.max(self.read.len()), Detected::default);
+        if self.done == 0 {
+            if self.learner.as_ref().is_some_and(|l| l.symbols() == 0.0) {
+                self.guess(count);
+            }
+            self.train();
+        } else {
+            self.channel.keep(KEPT);
+        }
+        self.channel.save();
+        let start = (self.phase, self.drift);
+        self.channel.estimate(self.noise);
+        self.pass(count, start, false);
+        self.refine(count, start);
+        if self.learner.is_some() {
+            self.learn(count, start);
+        }
+        for i in 0..count {
+            let detected = std::mem::take(&mut self.read[i]);
+            self.deliver(&detected, packet);
+            self.read[i] = detected;
+            packet.phases.push(self.phases[self.done + i]);
+        }
+        self.blocks.push(BlockChannel { response: self.channel.response().to_vec(), noise: self.noise as f32 });
+        self.done += count;
+        if self.config.symbols > LONGEST {
+            self.arrived.clear();
+            self.blocks.clear();
+        }
+    }
+
+    /// Starts the channel from the training.
+    fn train(&mut self) {
+        self.time.copy_from_slice(&self.long);
+        self.saturate();
+        self.channel.keep(0.0);
+        let rebuilt = std::mem::take(&mut self.rebuilt);
+        self.trained.iter().for_each(|bins| self.channel.add(&rebuilt, bins, Complex32::ONE, 1.0));
+        self.rebuilt = rebuilt;
+    }
+
+    /// Sends `time` through the curve; the active carriers are then in `rebuilt`.
+    fn saturate(&mut self) {
+        for z in &mut self.time {
+            *z = self.curve.apply(*z);
+        }
+        self.demodulate();
+    }
+
+    fn demodulate(&mut self) {
+        self.fourier.forward(&mut self.time);
+        let scale = (self.rebuilt.len() as f32).sqrt() / self.time.len() as f32;
+        for (u, &(_, bin)) in self.rebuilt.iter_mut().zip(&self.layout.active) {
+            *u = self.time[bin] * scale;
+        }
+    }
+
+    /// What the amplifier makes of points on the active carriers.
+    fn rebuild(&mut self, points: &[Complex32]) {
+        self.time.fill(Complex32::ZERO);
+        let scale = 1.0 / (points.len() as f32).sqrt();
+        self.layout.active.iter().zip(points).for_each(|(&(_, bin), z)| self.time[bin] = z * scale);
+        self.fourier.inverse(&mut self.time);
+        self.saturate();
+    }
+
+    /// Takes a phase out of the kept symbol `index`.
+    fn turn(&mut self, index: usize, phase: f64) {
+        let size = self.turned.len();
+        let turn = phasor(-phase);
+        let bins = &self.arrived[(index - self.forgotten()) * size..][..size];
+        self.turned.iter_mut().zip(bins).for_each(|(z, y)| *z = y * turn);
+    }
+
+    /// Reads `count` symbols with the present channel and gathers what they say of it; with `phases` known from a pass before, or by following them.
+    /// Returns the mean squared error of what was rebuilt.
+    fn pass(&mut self, count: usize, start: (f64, f64), known: bool) -> f64 {
+        (self.phase, self.drift) = start;
+        self.channel.restore();
+        self.phases.resize(self.done + count, 0.0);
+        let (mut sum, mut sure) = (0.0, 0usize);
+        let near = self.config.modulation.half_distance().powi(2) as f32;
+        for i in 0..count {
+            let index = self.done + i;
+            let expected = if known { self.phases[index] } else { self.phase + self.drift };
+            self.turn(index, expected);
+            let mut detected = std::mem::take(&mut self.read[i]);
+            let symbol = Observation {
+                bins: &self.turned,
+                channel: self.channel.response(),
+                noise: self.noise as f32,
+                index,
+                prior: None,
+                again: known,
+            };
+            self.detector.detect(&symbol, &mut detected);
+            self.rebuild(&detected.means);
+            let (mut cross, mut power) = (Complex64::ZERO, 0.0);
+            for (u, &bin) in self.rebuilt.iter().zip(&self.bins) {
+                let model = u * self.channel.response()[bin];
+                cross += wide(self.turned[bin] * model.conj());
+                power += f64::from(model.norm_sqr());
+            }
+            let error = if power > 0.0 { cross.arg().clamp(-0.5, 0.5) } else { 0.0 };
+            self.drift += DRIFT_STEP * error;
+            self.phase = expected + error;
+            self.phases[index] = self.phase;
+            let turn = phasor(-error);
+            if detected.doubt < 0.05 * near {
+                for (u, &bin) in self.rebuilt.iter().zip(&self.bins) {
+                    sum += wide(self.turned[bin] * turn - u * self.channel.response()[bin]).norm_sqr();
+                }
+                sure += self.bins.len();
+            }
+            let level = power / self.bins.len() as f64;
+            let weight = self.noise / (self.noise + f64::from(detected.doubt) * level);
+            let rebuilt = std::mem::take(&mut self.rebuilt);
+            self.channel.add(&rebuilt, &self.turned, turn, weight);
+            self.rebuilt = rebuilt;
+            self.read[i] = detected;
+        }
+        // What two training symbols say of the noise counts as one symbol more.
+        let dof = self.bins.len() as f64;
+        (sum + self.noise * dof) / (sure as f64 + dof)
+    }
+
+    /// Reads again where the channel that the symbols show differs from the one that they were read with.
+    fn refine(&mut self, count: usize, start: (f64, f64)) {
+        for _ in 0..2 {
+            let before = std::mem::take(&mut self.turned);
+            let mut old = before;
+            old.copy_from_slice(self.channel.response());
+            let new = self.channel.estimate(self.noise);
+            let change: f64 = self.bins.iter().map(|&b| wide(new[b] - old[b]).norm_sqr()).sum::<f64>() / self.bins.len() as f64;
+            self.turned = old;
+            if change < 0.05 * self.noise {
+                break;
+            }
+            self.noise = self.pass(count, start, true).max(1e-9);
+        }
+    }
+
+    /// Learns the curve from what was read; as long as it changes much, reads again with the new one.
+    fn learn(&mut self, count: usize, start: (f64, f64)) {
+        let rounds = if self.learner.as_ref().is_some_and(|l| l.symbols() < NOVICE) { 3 } else { 1 };
+        for round in 0..rounds {
+            let mut learner = match self.learner.take() {
+                Some(learner) => learner,
+                None => return,
+            };
+            let before = (round + 1 < rounds).then(|| learner.clone());
+            let every = if learner.symbols() > EXPERT { 4 } else { 1 };
+            let near = self.config.modulation.half_distance().powi(2) as f32;
+            for i in (0..count).step_by(every) {
+                if self.read[i].doubt < 0.5 * near {
+                    self.turn(self.done + i, self.phases[self.done + i]);
+                    let response = self.channel.response();
+                    let arrived = self.bins.iter().map(|&b| (self.turned[b], response[b]));
+                    learner.add(&self.read[i].means, arrived, self.noise as f32);
+                }
+            }
+            if self.done == 0 && every == 1 {
+                for bins in &self.trained {
+                    let response = self.channel.response();
+                    learner.add(&self.training, self.bins.iter().map(|&b| (bins[b], response[b])), self.noise as f32);
+                }
+            }
+            let (curve, scale) = learner.curve();
+            self.curve = curve;
+            self.channel.scale(Complex32::new(scale.re as f32, scale.im as f32));
+            // Only the last round's lesson is kept: the others were read with a worse curve.
+            self.learner = Some(before.unwrap_or(learner));
+            if self.curve.differs(&self.in_use) {
+                self.in_use = self.curve.clone();
+                self.detector.set_curve(&self.curve);
+            }
+            if round + 1 < rounds {
+                self.noise = self.pass(count, start, true).max(1e-9);
+                self.channel.estimate(self.noise);
+            }
+        }
+    }
+
+    /// Tries amplifiers on the first packet and starts from the one that explains it best.
+    fn guess(&mut self, count: usize) {
+        let noise = self.noise;
+        let mut best = (f64::INFINITY, Curve::linear());
+        for ibo_db in GUESSES {
+            self.noise = noise;
+            self.curve = rapp(&self.config, ibo_db);
+            self.detector.set_curve(&self.curve);
+            self.train();
+            self.channel.save();
+            self.channel.estimate(self.noise);
+            self.pass(count, (0.0, 0.0), false);
+            self.channel.estimate(self.noise);
+            self.pass(count, (0.0, 0.0), true);
+            let error = self.mismatch(count);
+            if error < best.0 {
+                best = (error, self.curve.clone());
+            }
+        }
+        self.noise = noise;
+        self.curve = best.1;
+        self.in_use = self.curve.clone();
+        self.detector.set_curve(&self.curve);
+        if let Some(learner) = &mut self.learner {
+            learner.begin(&self.curve);
+        }
+    }
+
+    /// Power that decided symbols leave unexplained.
+    fn mismatch(&mut self, count: usize) -> f64 {
+        let constellation = super::Constellation::new(self.config.modulation);
+        let mut sum = 0.0;
+        for i in 0..count {
+            let mut points = self.read[i].means.clone();
+            self.slots.iter().for_each(|&slot| points[slot] = constellation.point(constellation.decide(points[slot])));
+            self.turn(self.done + i, self.phases[self.done + i]);
+            self.rebuild(&points);
+            for (u, &bin) in self.rebuilt.iter().zip(&self.bins) {
+                sum += wide(self.turned[bin] - u * self.channel.response()[bin]).norm_sqr();
+            }
+        }
+        sum
+    }
+
+    /// Appends the data carriers of a symbol to the packet.
+    fn deliver(&self, detected: &Detected, packet: &mut Packet) {
+        let start = packet.points.len();
+        packet.points.extend(self.slots.iter().map(|&slot| detected.points[slot]));
+        packet.variances.extend(self.slots.iter().map(|&slot| detected.variances[slot]));
+        self.soft.bits(&packet.points[start..], &packet.variances[start..], &mut packet.soft);
+    }
+}
+
+fn phasor(angle: f64) -> Complex32 {
+    let (sin, cos) = libm::sincos(angle);
+    Complex32::new(cos as f32, sin as f32)
+}

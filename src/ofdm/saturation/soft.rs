@@ -1,0 +1,275 @@
+//! Constellations as probabilities: what a noisy point says of the point that was sent, and of its bits.
+
+use num_complex::Complex32;
+
+use crate::ofdm::Modulation;
+use crate::simd::{Dispatch, Level, Op, Vector};
+
+/// The axes of a square constellation, for points `z = x + n` with circular Gaussian noise of known variance.
+#[derive(Clone, Debug)]
+pub(crate) struct Soft {
+    modulation: Modulation,
+    level: Level,
+    /// Levels of one axis, the lowest first, and their labels.
+    levels: Vec<f32>,
+    labels: Vec<usize>,
+    bits: usize,
+}
+
+/// Variance below which a point counts as exact, and soft bits stop to grow.
+const LEAST: f32 = 1e-6;
+/// Largest soft bit: a certainty of e⁻⁴⁰ is one, and sums of thousands stay exact enough.
+const LARGEST: f32 = 40.0;
+
+impl Soft {
+    pub(crate) fn new(modulation: Modulation) -> Self {
+        let bits = modulation.bits().div_ceil(2);
+        let (count, distance) = (1usize << bits, modulation.half_distance());
+        Self {
+            modulation,
+            level: Level::current(),
+            levels: (0..count).map(|i| ((2 * i) as f64 - (count as f64 - 1.0)) as f32 * distance as f32).collect(),
+            labels: (0..count).map(|level| level ^ level >> 1).collect(),
+            bits,
+        }
+    }
+
+    /// Posterior mean and variance of the points behind `z`, whose noise has the variances `v`. `prior` has the logarithms of what is known of them before, as
+    /// [`prior`](Self::prior) writes them, or is empty: all points are equally likely.
+    pub(crate) fn posterior(&self, z: &[Complex32], v: &[f32], prior: &[f32], mean: &mut [Complex32], variance: &mut [f32]) {
+        let real = self.modulation == Modulation::Bpsk;
+        f32::dispatch(self.level, Posterior { levels: &self.levels, real, z, v, prior, mean, variance });
+    }
+
+    /// Values of `prior` for each point.
+    pub(crate) fn prior_len(&self) -> usize {
+        2 * self.levels.len()
+    }
+
+    /// Logarithms of the probabilities of a point's levels, real axis first, from the soft bits of its label.
+    pub(crate) fn prior(&self, bits: &[f32], out: &mut [f32]) {
+        for (axis, out) in out.chunks_exact_mut(self.levels.len()).enumerate() {
+            let bits = bits.get(axis * self.bits..(axis + 1) * self.bits).unwrap_or_default();
+            for (out, &label) in out.iter_mut().zip(&self.labels) {
+                // Half of the ratio for a 0, minus half for a 1: right up to a constant.
+                let sign = |bit: usize| if label >> (self.bits - 1 - bit) & 1 == 0 { 0.5 } else { -0.5 };
+                *out = bits.iter().enumerate().map(|(bit, soft)| sign(bit) * soft).sum();
+            }
+        }
+    }
+
+    /// Appends the soft bits of `points`, `ln P(0) − ln P(1)`, the first bit of each label first: the nearest point with a 0 against the nearest with a 1 (max-log).
+    /// A point that is not finite says nothing.
+    pub(crate) fn bits(&self, points: &[Complex32], variances: &[f32], out: &mut Vec<f32>) {
+        let start = out.len();
+        out.resize(start + points.len().min(variances.len()) * self.modulation.bits(), 0.0);
+        let real = self.modulation == Modulation::Bpsk;
+        let out = &mut out[start..];
+        f32::dispatch(self.level, Bits { levels: &self.levels, labels: &self.labels, bits: self.bits, real, points, variances, out });
+    }
+}
+
+struct Bits<'a> {
+    levels: &'a [f32],
+    labels: &'a [usize],
+    bits: usize,
+    real: bool,
+    points: &'a [Complex32],
+    variances: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl Op<f32> for Bits<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<f32>>(self) {
+        let axes = if self.real { 1 } else { 2 };
+        let width = self.bits * axes;
+        let groups = self.points.chunks(GROUP).zip(self.variances.chunks(GROUP));
+        for ((points, variances), out) in groups.zip(self.out.chunks_mut(GROUP * width)) {
+            let mut inverse = [0.0; GROUP];
+            let mut parts = [[0.0; GROUP]; 2];
+            for i in 0..points.len() {
+                let usable = points[i].re.is_finite() && points[i].im.is_finite() && variances[i] < f32::MAX;
+                inverse[i] = if usable { 1.0 / if variances[i] > LEAST { variances[i] } else { LEAST } } else { 0.0 };
+                (parts[0][i], parts[1][i]) = if usable { (points[i].re, points[i].im) } else { (0.0, 0.0) };
+            }
+            for axis in 0..axes {
+                for bit in 0..self.bits {
+                    let mut near = [[f32::MAX; GROUP]; 2];
+                    for (&level, &label) in self.levels.iter().zip(self.labels) {
+                        let near = &mut near[label >> (self.bits - 1 - bit) & 1];
+                        for i in 0..GROUP {
+                            let d = (parts[axis][i] - level) * (parts[axis][i] - level);
+                            near[i] = if d < near[i] { d } else { near[i] };
+                        }
+                    }
+                    for i in 0..points.len() {
+                        let ratio = (near[1][i] - near[0][i]) * inverse[i];
+                        out[i * width + axis * self.bits + bit] = ratio.clamp(-LARGEST, LARGEST);
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct Posterior<'a> {
+    levels: &'a [f32],
+    real: bool,
+    z: &'a [Complex32],
+    v: &'a [f32],
+    prior: &'a [f32],
+    mean: &'a mut [Complex32],
+    variance: &'a mut [f32],
+}
+
+/// Levels of an axis, at most.
+const LEVELS: usize = 16;
+/// Points that are worked on together.
+const GROUP: usize = 16;
+
+impl Op<f32> for Posterior<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<f32>>(self) {
+        let count = self.levels.len();
+        let groups = self.z.chunks(GROUP).zip(self.v.chunks(GROUP));
+        for (g, ((z, v), (mean, variance))) in groups.zip(self.mean.chunks_mut(GROUP).zip(self.variance.chunks_mut(GROUP))).enumerate() {
+            let (mut re, mut im, mut inverse) = ([0.0; GROUP], [0.0; GROUP], [1.0; GROUP]);
+            for i in 0..z.len() {
+                (re[i], im[i], inverse[i]) = (z[i].re, z[i].im, 1.0 / if v[i] > LEAST { v[i] } else { LEAST });
+            }
+            let prior = self.prior.get(g * GROUP * 2 * count..).unwrap_or_default();
+            let (a, va) = axis(self.levels, &re, &inverse, prior, 0);
+            let (b, vb) = if self.real { ([0.0; GROUP], [0.0; GROUP]) } else { axis(self.levels, &im, &inverse, prior, count) };
+            for i in 0..z.len() {
+                mean[i] = Complex32::new(a[i], b[i]);
+                variance[i] = va[i] + vb[i];
+            }
+        }
+    }
+}
+
+/// Mean and variance of the levels behind `t`.
+#[inline(always)]
+fn axis(levels: &[f32], t: &[f32; GROUP], inverse: &[f32; GROUP], prior: &[f32], from: usize) -> ([f32; GROUP], [f32; GROUP]) {
+    let mut metrics = [[0.0f32; GROUP]; LEVELS];
+    let mut best = [f32::MIN; GROUP];
+    if !prior.is_empty() {
+        for (i, prior) in prior.chunks_exact(2 * levels.len()).take(GROUP).enumerate() {
+            for n in 0..levels.len().min(LEVELS) {
+                metrics[n][i] = prior[from + n];
+            }
+        }
+    }
+    for (&level, metric) in levels.iter().zip(&mut metrics) {
+        for i in 0..GROUP {
+            metric[i] -= (t[i] - level) * (t[i] - level) * inverse[i];
+            best[i] = if metric[i] > best[i] { metric[i] } else { best[i] };
+        }
+    }
+    let (mut total, mut first, mut second) = ([0.0; GROUP], [0.0; GROUP], [0.0; GROUP]);
+    for (&level, metric) in levels.iter().zip(&metrics) {
+        for i in 0..GROUP {
+            let p = exp(metric[i] - best[i]);
+            total[i] += p;
+            first[i] += p * level;
+            second[i] += p * level * level;
+        }
+    }
+    let (mut mean, mut variance) = ([0.0; GROUP], [0.0; GROUP]);
+    for i in 0..GROUP {
+        let scale = 1.0 / total[i];
+        mean[i] = first[i] * scale;
+        let v = second[i] * scale - mean[i] * mean[i];
+        variance[i] = if v > 0.0 { v } else { 0.0 };
+    }
+    (mean, variance)
+}
+
+/// `e^x` for `x ≤ 0` to some roundings of x, and nearly 0 below −60: no branch, so that compilers do many at once.
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
+    const ROUND: f32 = 12_582_912.0;
+    let y = x * std::f32::consts::LOG2_E;
+    let y = if y > -87.0 { y } else { -87.0 };
+    let whole = y + ROUND;
+    let part = y - (whole - ROUND);
+    let p = 1.0 + part * (0.693_147_2 + part * (0.240_226_5 + part * (0.055_504_11 + part * (0.009_618_129 + part * 0.001_333_356))));
+    f32::from_bits(p.to_bits().wrapping_add(whole.to_bits() << 23))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ofdm::Constellation;
+
+    #[test]
+    fn the_exponential_is_one() {
+        for i in 0..4000 {
+            let x = -f64::from(i) * 0.015;
+            assert!((f64::from(exp(x as f32)) / x.exp() - 1.0).abs() < 4e-6 - 2e-7 * x, "{x}");
+        }
+        assert!(exp(0.0) == 1.0 && exp(-1e30) < 1e-26 && exp(f32::NEG_INFINITY) < 1e-26);
+    }
+
+    /// Against sums over all points of the plane, in double precision.
+    #[test]
+    fn posterior_and_soft_bits_are_bayes_rule() {
+        for modulation in Modulation::ALL {
+            let (soft, table) = (Soft::new(modulation), Constellation::new(modulation));
+            for (n, v) in [(0, 0.9), (1, 0.1), (2, 0.03), (3, 0.3), (4, 2.0)] {
+                let z = Complex32::new(0.37 - 0.3 * n as f32, 0.11 * n as f32 - 0.2);
+                let weight = |p: Complex32| (-f64::from((z - p).norm_sqr()) / f64::from(v)).exp();
+                let total: f64 = table.points().iter().map(|&p| weight(p)).sum();
+                let mean = |f: &dyn Fn(Complex32) -> f64| table.points().iter().map(|&p| weight(p) * f(p)).sum::<f64>() / total;
+                let (re, im, power) = (mean(&|p| p.re.into()), mean(&|p| p.im.into()), mean(&|p| p.norm_sqr().into()));
+                let (mut m, mut s) = ([Complex32::ZERO], [0.0]);
+                soft.posterior(&[z], &[v], &[], &mut m, &mut s);
+                assert!((f64::from(m[0].re) - re).abs() < 1e-5 && (f64::from(m[0].im) - im).abs() < 1e-5, "{modulation}: {m:?}");
+                assert!((f64::from(s[0]) - (power - re * re - im * im)).abs() < 1e-5, "{modulation}: {s:?}");
+                let mut bits = Vec::new();
+                soft.bits(&[z], &[v], &mut bits);
+                assert_eq!(bits.len(), modulation.bits());
+                for (i, &bit) in bits.iter().enumerate() {
+                    let side = |value: usize| {
+                        let shift = modulation.bits() - 1 - i;
+                        let points = table.points().iter().enumerate().filter(move |(label, _)| label >> shift & 1 == value);
+                        points.map(|(_, &p)| f64::from((z - p).norm_sqr())).fold(f64::INFINITY, f64::min)
+                    };
+                    let expected = ((side(1) - side(0)) / f64::from(v)).clamp(-40.0, 40.0);
+                    assert!((f64::from(bit) - expected).abs() < 1e-3 * (1.0 + expected.abs()), "{modulation} bit {i}: {bit}, {expected}");
+                }
+            }
+        }
+    }
+
+    /// A prior from soft bits is the posterior of a point that those bits were read from.
+    #[test]
+    fn what_the_decoder_says_counts_as_much_as_what_arrived() {
+        let soft = Soft::new(Modulation::Qam16);
+        let (mut prior, mut m, mut s) = (vec![0.0; soft.prior_len()], [Complex32::ZERO], [0.0]);
+        soft.prior(&[30.0, -30.0, -30.0, 30.0], &mut prior);
+        soft.posterior(&[Complex32::ZERO], &[1e9], &prior, &mut m, &mut s);
+        let sent = Constellation::new(Modulation::Qam16).point(0b0110);
+        assert!((m[0] - sent).norm() < 1e-5 && s[0] < 1e-5, "{m:?} {s:?} {sent}");
+        soft.prior(&[0.0; 4], &mut prior);
+        soft.posterior(&[Complex32::ZERO], &[1e9], &prior, &mut m, &mut s);
+        assert!(m[0].norm() < 1e-5 && (s[0] - 1.0).abs() < 1e-5, "{m:?} {s:?}");
+    }
+
+    #[test]
+    fn extreme_points_and_variances_stay_finite() {
+        let soft = Soft::new(Modulation::Qam64);
+        for z in [0.0, 1e-30, 5.0, 1e15, f32::NAN, f32::INFINITY] {
+            for v in [0.0, 1e-30, 1e-3, 1e15] {
+                let mut bits = Vec::new();
+                soft.bits(&[Complex32::new(z, -z)], &[v], &mut bits);
+                assert!(bits.len() == 6 && bits.iter().all(|b| b.is_finite() && b.abs() <= 40.0), "{z} {v}: {bits:?}");
+            }
+        }
+    }
+}
