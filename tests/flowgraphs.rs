@@ -8,7 +8,7 @@ use std::time::Duration;
 use kaflow::{
     blocks::{Command, IqSink},
     channel::{FadingConfig, Profile, Scenario, TestBed},
-    filter::{Filter, Guard, KrlsT, Nlms, Rls, Tracker},
+    filter::{Filter, Guard, Nlms, Rls, Tracker},
     flowgraphs::{
         equalize::{self, Link},
         loopback, mimo,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use crate::{
-    Error, Result,
+    Error, Result, files,
     filter::{
         Tracker,
         registry::{self, Preset, Recipe, Settings, Value, Values},
@@ -92,7 +92,7 @@ pub(in crate::cli) fn choose(wanted: &Wanted<'_>, kind: &'static str, known: &[&
 
 /// Parameters by filter: a table for each.
 fn read(path: &Path) -> Result<BTreeMap<&'static str, Values>> {
-    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+    let text = files::read_text(path, files::CONFIGURATION)?;
     let file: BTreeMap<String, Values> = toml::from_str(&text).map_err(|e| Error::file(path, "parameters", e.message()))?;
     let check = |(name, values): (String, Values)| {
         let recipe = registry::recipe(&name).and_then(|recipe| recipe.settle(&values, 1.0).map(|_| recipe));

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::amplifier::Amplifier;
 use crate::channel::{Doppler, FadingConfig, Profile, Scenario};
 use crate::ofdm::{Clip, Modulation, Rate};
-use crate::{Error, Result};
+use crate::{Error, Result, files};
 
 /// A scenario: a preset or a file, with changes.
 #[derive(clap::Args, Default)]
@@ -242,7 +242,7 @@ impl Options {
 
 /// Reads a scenario; errors name the file and the line.
 fn read(path: &Path) -> Result<Scenario> {
-    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+    let text = files::read_text(path, files::CONFIGURATION)?;
     toml::from_str(&text).map_err(|e| {
         let place = e.span().map_or("scenario".into(), |span| format!("line {}", text[..span.start].matches('\n').count() + 1));
         Error::file(path, place, e.message().replace('\n', " "))
