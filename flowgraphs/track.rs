@@ -157,11 +157,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// # Ok::<(), kaflow::Error>(())
 /// ```
 pub fn run(source: Source, plan: Plan, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> crate::Result<Outcome> {
-    let graph = Graph::build(source, plan).map_err(|e| match e {
-        Built::Runtime(e) => crate::Error::Data(format!("the flowgraph cannot be built: {e}")),
-        Built::Ours(e) => e,
-    })?;
-    graph.run(watch, look)
+    Graph::build(source, plan)?.run(watch, look)
 }
 
 /// The flowgraph, and what is needed to watch it.
@@ -176,28 +172,15 @@ struct Graph {
     end: Arc<AtomicU64>,
 }
 
-enum Built {
-    Runtime(futuresdr::runtime::Error),
-    Ours(crate::Error),
-}
-
-impl From<futuresdr::runtime::Error> for Built {
-    fn from(error: futuresdr::runtime::Error) -> Self {
-        Self::Runtime(error)
-    }
-}
-
-impl From<crate::Error> for Built {
-    fn from(error: crate::Error) -> Self {
-        Self::Ours(error)
-    }
+fn broken(error: futuresdr::runtime::Error) -> crate::Error {
+    crate::Error::Data(format!("the flowgraph cannot be built: {error}"))
 }
 
 /// A block's output port.
 type Port = (BlockId, String);
 
 impl Graph {
-    fn build(source: Source, mut plan: Plan) -> Result<Self, Built> {
+    fn build(source: Source, mut plan: Plan) -> crate::Result<Self> {
         let mut graph = Self {
             fg: Flowgraph::new(),
             filters: Vec::new(),
@@ -224,12 +207,12 @@ impl Graph {
         Ok(graph)
     }
 
-    fn connect(&mut self, (block, port): &Port, to: BlockId, input: &str) -> Result<(), Built> {
-        Ok(self.fg.stream_dyn(*block, port.as_str(), to, input)?)
+    fn connect(&mut self, (block, port): &Port, to: BlockId, input: &str) -> crate::Result<()> {
+        self.fg.stream_dyn(*block, port.as_str(), to, input).map_err(broken)
     }
 
     /// Adds the two ends and what brings them into step; gives the first channel as it was received, and what was sent and received of each channel.
-    fn source(&mut self, plan: &Plan, source: Source) -> Result<(Port, Vec<(Port, Port)>), Built> {
+    fn source(&mut self, plan: &Plan, source: Source) -> crate::Result<(Port, Vec<(Port, Port)>)> {
         let early = if plan.equalize { (0, plan.advance as u64) } else { (plan.advance as u64, 0) };
         match source {
             Source::Recordings(tx, rx, sync) => {
@@ -265,7 +248,7 @@ impl Graph {
                 let source = self.fg.add(source);
                 let port = |channel: usize| (source.id(), format!("output[{channel}]"));
                 let pairs = (0..radio.rx_channels()).map(|channel| self.follow(&port(channel), frame.clone(), plan));
-                let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+                let pairs = pairs.collect::<crate::Result<Vec<_>>>()?;
                 Ok((port(0), pairs))
             }
         }
@@ -277,7 +260,7 @@ impl Graph {
         (self.fg.add(source).id(), "output".into())
     }
 
-    fn sync(&mut self, tx: &Port, rx: &Port, synchroniser: Synchroniser) -> Result<(Port, Port), Built> {
+    fn sync(&mut self, tx: &Port, rx: &Port, synchroniser: Synchroniser) -> crate::Result<(Port, Port)> {
         let sync = Sync::new(synchroniser);
         self.faults.push(sync.fault());
         self.sync.push(sync.watch());
@@ -287,19 +270,19 @@ impl Graph {
         Ok(((sync, "aligned_tx".into()), (sync, "aligned_rx".into())))
     }
 
-    fn follow(&mut self, rx: &Port, frame: Vec<Complex32>, plan: &Plan) -> Result<(Port, Port), Built> {
+    fn follow(&mut self, rx: &Port, frame: Vec<Complex32>, plan: &Plan) -> crate::Result<(Port, Port)> {
         // The frame is known: what comes in as `tx` is not read.
         let unread = self.fg.add(NullSource::<Complex32>::new()).id();
         self.sync(&(unread, "output".into()), rx, Synchroniser::repeated(frame)?.advance_up_to(plan.advance).skip(plan.done))
     }
 
-    fn filter(&mut self, filter: Filter, input: &Port, target: &Port) -> Result<(), Built> {
+    fn filter(&mut self, filter: Filter, input: &Port, target: &Port) -> crate::Result<()> {
         let Filter { name, track, prediction, error } = filter;
         let track = track.end_at(self.end.clone());
         self.faults.push(track.fault());
         let (probe, controls) = (track.probe(), track.controls());
         let track = self.fg.add(track);
-        self.fg.block_mut(&track)?.set_instance_name(&name);
+        self.fg.block_mut(&track).map_err(broken)?.set_instance_name(&name);
         self.connect(input, track.id(), "tx")?;
         self.connect(target, track.id(), "rx")?;
         self.sink(&(track.id(), "prediction".into()), prediction)?;
@@ -309,7 +292,7 @@ impl Graph {
     }
 
     /// Ends a stream in a file, or nowhere.
-    fn sink(&mut self, port: &Port, sink: Option<IqSink>) -> Result<(), Built> {
+    fn sink(&mut self, port: &Port, sink: Option<IqSink>) -> crate::Result<()> {
         let sink = match sink {
             Some(sink) => {
                 self.faults.push(sink.fault());

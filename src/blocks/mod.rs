@@ -64,6 +64,7 @@ mod tags;
 mod taps;
 mod track;
 mod track_mimo;
+mod tracking;
 mod window;
 
 pub use amplifier::Amplifier;
@@ -100,5 +101,6 @@ pub use staged::Staged;
 pub use sync::{Sync, SyncStatus, SyncWatch};
 pub use tags::{GAP, TIME, gap, gap_length};
 pub use taps::TapHistory;
-pub use track::{Snapshot, Track};
+pub use track::Track;
 pub use track_mimo::TrackMimo;
+pub use tracking::Snapshot;

@@ -109,7 +109,13 @@ pub(in crate::cli) struct Args {
 impl Args {
     /// What is opened, and how.
     pub(super) fn config(&self, rate: f64) -> Result<RadioConfig> {
-        for (name, value) in [("freq", self.freq), ("rate", Some(rate)), ("seconds", self.seconds), ("bandwidth", self.bandwidth), ("timeout", Some(self.timeout))] {
+        for (name, value) in [
+            ("freq", self.freq),
+            ("rate", Some(rate)),
+            ("seconds", self.seconds),
+            ("bandwidth", self.bandwidth),
+            ("timeout", Some(self.timeout)),
+        ] {
             if let Some(value) = value.filter(|v| !(v.is_finite() && *v > 0.0)) {
                 return Err(Error::parameter(name, "more than 0", value));
             }

@@ -19,13 +19,24 @@ pub(super) struct Points {
     pub(super) equalised: Vec<Complex32>,
     /// The points that were meant.
     pub(super) ideal: Vec<Complex32>,
+    /// The size of each carrier's gain.
+    strength: Vec<f32>,
 }
 
 impl Points {
-    /// How far one of the two clouds lies from the points that were meant.
-    pub(super) fn evm(&self, found: &[Complex32]) -> Evm {
+    /// How far the filter's cloud lies from the points that were meant.
+    pub(super) fn equalised_evm(&self) -> Evm {
         let mut evm = Evm::default();
-        found.iter().zip(&self.ideal).for_each(|(&z, &ideal)| evm.push(z, ideal));
+        self.equalised.iter().zip(&self.ideal).for_each(|(&z, &ideal)| evm.push(z, ideal));
+        evm
+    }
+
+    /// How far what was received lies from the points that were meant: as it was received, so that a carrier in a fade counts as little as it is strong.
+    pub(super) fn received_evm(&self) -> Evm {
+        let mut evm = Evm::default();
+        for ((&z, &ideal), &strength) in self.one_tap.iter().zip(&self.ideal).zip(&self.strength) {
+            evm.push(z * strength, ideal * strength);
+        }
         evm
     }
 }
@@ -62,6 +73,7 @@ pub(super) fn points(subject: &Subject, stretch: &Stretch) -> Option<Points> {
                 points.one_tap.push(one_tap);
                 points.equalised.push(equalised);
                 points.ideal.push(ideal.point(ideal.decide(x[slot])));
+                points.strength.push(gains[slot].norm());
             }
         }
     }

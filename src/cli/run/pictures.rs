@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{Subject, Tracked, constellation, learned, signal::spectrum};
 use crate::{
     Complex32, Complex64, Result,
-    metrics::Row,
+    metrics::{Evm, Row},
     ofdm,
     plot::{Axis, Bar, Constellation, Figure, Mark, NmseCurve, Series, bars, constellations, nmse_over_time, psd},
 };
@@ -105,16 +105,16 @@ fn symbols(subject: &Subject, best: &Tracked<'_>) -> Option<Picture> {
     let config = &subject.waveform.as_ref()?.config;
     let points = constellation::points(subject, best.stretch()?)?;
     let mut csv = String::from("equaliser,re,im\n");
-    let mut cloud = |name: &str, found: &[Complex32]| {
+    let mut cloud = |name: &str, found: &[Complex32], evm: Evm| {
         for z in found {
             let _ = writeln!(csv, "{name},{},{}", z.re, z.im);
         }
         let symbols = found.iter().map(|z| Complex64::new(z.re.into(), z.im.into())).collect();
-        Constellation { title: format!("{name}, EVM {:.0} %", points.evm(found).percent()), symbols }
+        Constellation { title: format!("{name}, EVM {:.0} %", evm.percent()), symbols }
     };
-    let mut clouds = vec![cloud("one tap a carrier", &points.one_tap)];
+    let mut clouds = vec![cloud("one tap a carrier", &points.one_tap, points.received_evm())];
     if subject.equalize {
-        clouds.push(cloud(best.name, &points.equalised));
+        clouds.push(cloud(best.name, &points.equalised, points.equalised_evm()));
     }
     let title = if subject.equalize { "Constellation before and after the filter" } else { "Constellation as a receiver sees it" };
     let all: Vec<_> =

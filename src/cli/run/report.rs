@@ -248,5 +248,5 @@ fn escape(text: &str) -> String {
 /// The error vectors of what was received, where the waveform is known.
 pub(in crate::cli) fn evm_percent(subject: &Subject, filters: &[Tracked<'_>]) -> Option<f64> {
     let points = super::constellation::points(subject, filters.first()?.stretch()?)?;
-    Some(points.evm(&points.one_tap).percent())
+    Some(points.received_evm().percent())
 }

@@ -43,7 +43,7 @@ pub(super) fn figures(subject: &Subject, best: Option<&Tracked<'_>>) -> Map<Stri
         }
     }
     if let Some(points) = constellation::points(subject, stretch) {
-        figures.insert("evm_percent".into(), json!(points.evm(&points.one_tap).percent()));
+        figures.insert("evm_percent".into(), json!(points.received_evm().percent()));
     }
     figures
 }
