@@ -35,6 +35,26 @@ fn every_figure_agrees_with_its_reference_and_leaves_its_files() {
 }
 
 #[test]
+fn the_receiver_study_has_all_detectors_and_the_order_of_its_curves() {
+    let folder = tempfile::tempdir().unwrap();
+    let result = run(&["receiver", "--packets", "4", "--out", folder.path().to_str().unwrap()]);
+    assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
+    let json: Value = serde_json::from_slice(&std::fs::read(folder.path().join("receiver.json")).unwrap()).unwrap();
+    let results = json["results"].as_array().unwrap();
+    let at = |detector: &str| {
+        let here = |r: &&Value| {
+            r["modulation"] == "qam64" && r["ibo_db"] == -6.0 && r["snr_db"] == 30.0 && r["oversampling"] == 1 && r["detector"] == detector
+        };
+        results.iter().find(here).unwrap_or_else(|| panic!("{detector}"))
+    };
+    let evm = ["linear", "genie", "ep", "bdar", "dar", "one-tap"].map(|detector| at(detector)["evm_percent"].as_f64().unwrap());
+    assert!(evm.is_sorted(), "{evm:?}");
+    assert!(at("one-tap")["per"] == 1.0 && at("bdar")["per"] == 0.0 && at("ep")["per"] == 0.0);
+    assert!(std::fs::read(folder.path().join("receiver.png")).unwrap().starts_with(b"\x89PNG"));
+    assert_eq!(std::fs::read_to_string(folder.path().join("receiver.csv")).unwrap().lines().count(), results.len() + 1);
+}
+
+#[test]
 fn the_drawn_curves_are_the_numbers() {
     let folder = tempfile::tempdir().unwrap();
     assert!(run(&["steady", "--out", folder.path().to_str().unwrap(), "--quick"]).status.success());

@@ -155,6 +155,10 @@ fn stream_meta(scenario: &Scenario, what: &str, antennas: usize) -> Meta {
     meta.global.num_channels = Some(antennas as u64);
     meta.global.description = Some(format!("{what} signal of a simulated channel, seed {}; scenario.toml says how", scenario.seed));
     recorder(&mut meta);
+    if scenario.frames {
+        meta.declare(EXTENSION.0, EXTENSION.1);
+        meta.global.extra.insert("kaflow:ofdm".into(), json!(scenario.ofdm));
+    }
     for capture in &mut meta.captures {
         capture.frequency = Some(scenario.frequency);
     }

@@ -51,6 +51,7 @@ fn by_name(name: &str) -> Result<Waveform> {
 /// A waveform, or a whole scenario that has one.
 #[derive(Deserialize)]
 struct Scenario {
+    samples: Option<u64>,
     ofdm: Option<Config>,
 }
 
@@ -60,9 +61,12 @@ fn read(path: &Path) -> Result<Config> {
         let place = e.span().map_or("waveform".into(), |span| format!("line {}", text[..span.start].matches('\n').count() + 1));
         Error::file(path, place, e.message().replace('\n', " "))
     };
-    let config = match toml::from_str::<Scenario>(&text).map_err(wrong)?.ofdm {
-        Some(config) => config,
-        None => toml::from_str(&text).map_err(wrong)?,
+    let scenario: Scenario = toml::from_str(&text).map_err(wrong)?;
+    let config = match (scenario.ofdm, scenario.samples) {
+        (Some(config), _) => config,
+        // A scenario that says nothing of its waveform has the paper's, unclipped.
+        (None, Some(_)) => Config { clip: None, ..Config::default() },
+        (None, None) => toml::from_str(&text).map_err(wrong)?,
     };
     config.validate()?;
     Ok(config)

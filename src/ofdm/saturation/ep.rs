@@ -43,6 +43,8 @@ const FLOOR: f32 = 2e-3;
 const WEAK: f32 = 0.02;
 const ROUNDS: usize = 10;
 const DAMPING: f32 = 0.6;
+/// Mean squared change of the points below which it has settled.
+const SETTLED: f32 = 1e-6;
 
 /// The amplifier at the points of the envelope.
 #[derive(Clone, Debug)]
@@ -130,7 +132,9 @@ impl Ep {
             }
             out.variances.fill(variance);
             out.doubt = frame.posterior(symbol.index, &out.points, &out.variances, &mut self.means, &mut self.spread);
-            if round + 1 == ROUNDS {
+            let change: f32 = self.means.iter().zip(&out.means).map(|(a, b)| (a - b).norm_sqr()).sum();
+            out.means.copy_from_slice(&self.means);
+            if round + 1 == ROUNDS || round >= 3 && change < SETTLED * frame.active() as f32 {
                 break;
             }
             let known = out.doubt.max(3e-4);
