@@ -91,7 +91,16 @@ fn rows(outcome: &Outcome) -> Vec<[String; 5]> {
 
 fn table(outcome: &Outcome) -> String {
     let line = |[name, error, centres, rate, p99]: [&str; 5]| format!("{name:<12} {error:>8} {centres:>8} {rate:>9} {p99:>12}\n");
-    line(COLUMNS) + &rows(outcome).iter().map(|row| line(row.each_ref().map(String::as_str))).collect::<String>()
+    line(COLUMNS) + &rows(outcome).iter().map(|row| line(row.each_ref().map(String::as_str))).collect::<String>() + &bounded(outcome)
+}
+
+/// Filters that had to make steps smaller than they were told to.
+fn bounded(outcome: &Outcome) -> String {
+    let line = |f: &&Tracked| {
+        let (name, steps) = (&f.name, f.portrait.bounded_steps);
+        format!("{name}: eta is too large for this input, {steps} steps were made smaller; leave it out, or give a diffusion ratio\n")
+    };
+    by_error(outcome).iter().filter(|f| f.portrait.bounded_steps > 0).map(line).collect()
 }
 
 fn duration(d: Duration) -> String {
