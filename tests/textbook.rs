@@ -5,7 +5,7 @@ mod common;
 use common::{channel, noise};
 use kaflow::Complex64;
 use kaflow::filter::*;
-use kaflow::kernel::{Equivariant, Gaussian, Kernel, Linear, Polynomial};
+use kaflow::kernel::{Equivariant, Gaussian, Hammerstein, Kernel, Linear, Polynomial};
 use kaflow::observation::Gain;
 
 const TAPS: usize = 3;
@@ -27,9 +27,10 @@ fn compare(what: &str, seed: u64, filter: &mut dyn Filter<f64>, mut textbook: im
 #[derive(Clone, Copy)]
 struct Member {
     eta: f64,
-    /// Decay, and whether it comes before the prediction.
+    /// Decay before the prediction.
     decay: f64,
-    decay_first: bool,
+    /// Decay after it, in units of the step.
+    ridge: f64,
     budget: usize,
     radius: Option<f64>,
 }
@@ -38,15 +39,13 @@ struct Member {
 fn family<'a>(kernel: &'a dyn Kernel<f64>, member: Member) -> impl FnMut(&[Complex64], Complex64) -> Complex64 + 'a {
     let mut list: Vec<(Vec<Complex64>, Complex64)> = Vec::new();
     move |x, y| {
-        if member.decay_first {
-            list.iter_mut().for_each(|(_, a)| *a *= member.decay);
-        }
+        // More than this would overshoot.
+        let eta = member.eta.min(1.0 / kernel.norm(x));
+        list.iter_mut().for_each(|(_, a)| *a *= member.decay);
         let p: Complex64 = list.iter().map(|(c, a)| a * kernel.value(c, x)).sum();
-        if !member.decay_first {
-            list.iter_mut().for_each(|(_, a)| *a *= member.decay);
-        }
-        let step = (y - p) * member.eta;
-        let distance = |c: &[Complex64]| c.iter().zip(x).map(|(c, x)| (c - x).norm_sqr()).sum::<f64>();
+        list.iter_mut().for_each(|(_, a)| *a *= 1.0 - eta * member.ridge);
+        let step = (y - p) * eta;
+        let distance = |c: &[Complex64]| kernel.distance(c, x);
         let nearest = list.iter_mut().min_by(|a, b| distance(&a.0).total_cmp(&distance(&b.0)));
         match nearest {
             Some((c, a)) if member.radius.is_some_and(|r| distance(c) <= r * r) => *a += step,
@@ -61,19 +60,22 @@ fn family<'a>(kernel: &'a dyn Kernel<f64>, member: Member) -> impl FnMut(&[Compl
 
 #[test]
 fn the_family_follows_its_definition_with_every_kernel() {
-    let kernels: [&dyn Fn() -> Box<dyn Kernel<f64>>; 4] =
-        [&|| Box::new(Gaussian::new(0.9).unwrap()), &|| Box::new(Linear), &|| Box::new(Polynomial::new(2, 1.0).unwrap()), &|| {
-            Box::new(Equivariant::new(0.6).unwrap())
-        }];
+    let kernels: [&dyn Fn() -> Box<dyn Kernel<f64>>; 5] = [
+        &|| Box::new(Gaussian::new(0.9).unwrap()),
+        &|| Box::new(Linear),
+        &|| Box::new(Polynomial::new(2, 1.0).unwrap()),
+        &|| Box::new(Equivariant::new(0.6).unwrap()),
+        &|| Box::new(Hammerstein::new(0.6).unwrap()),
+    ];
     for (i, kernel) in kernels.iter().enumerate() {
         let k = kernel();
         let (eta, seed, unbounded) = (0.08, 40 + i as u64, usize::MAX);
         let budget = |m| Evict { budget: Some(m), floor: None };
-        let base = Member { eta, decay: 1.0, decay_first: true, budget: unbounded, radius: None };
+        let base = Member { eta, decay: 1.0, ridge: 0.0, budget: unbounded, radius: None };
         compare("klms", seed, &mut klms(kernel(), Gain::Eta(eta), Evict::default(), TAPS).unwrap(), family(&*k, base));
         let member = Member { decay: 0.95, budget: 17, ..base };
         compare("fklms", seed, &mut fklms(kernel(), Gain::Eta(eta), 0.95, budget(17), TAPS).unwrap(), family(&*k, member));
-        let member = Member { decay: 1.0 - eta * 0.4, decay_first: false, budget: 23, ..base };
+        let member = Member { ridge: 0.4, budget: 23, ..base };
         compare("norma", seed, &mut norma(kernel(), Gain::Eta(eta), 0.4, budget(23), TAPS).unwrap(), family(&*k, member));
         let member = Member { radius: Some(0.8), budget: 40, ..base };
         compare("qklms", seed, &mut qklms(kernel(), Gain::Eta(eta), 0.8, budget(40), TAPS).unwrap(), family(&*k, member));

@@ -120,7 +120,16 @@ fn rows(filters: &[Tracked<'_>]) -> Vec<[String; 5]> {
 
 fn table(filters: &[Tracked<'_>]) -> String {
     let line = |[name, error, centres, rate, p99]: [&str; 5]| format!("{name:<12} {error:>8} {centres:>8} {rate:>9} {p99:>12}\n");
-    line(COLUMNS) + &rows(filters).iter().map(|row| line(row.each_ref().map(String::as_str))).collect::<String>()
+    line(COLUMNS) + &rows(filters).iter().map(|row| line(row.each_ref().map(String::as_str))).collect::<String>() + &bounded(filters)
+}
+
+/// Filters that had to make steps smaller than they were told to.
+fn bounded(filters: &[Tracked<'_>]) -> String {
+    let line = |f: &Tracked| {
+        let (name, steps) = (&f.name, f.summary.portrait.bounded_steps);
+        format!("{name}: eta is too large for this input, {steps} steps were made smaller; leave it out, or give a diffusion ratio\n")
+    };
+    filters.iter().filter(|f| f.summary.portrait.bounded_steps > 0).map(line).collect()
 }
 
 fn duration(d: Duration) -> String {

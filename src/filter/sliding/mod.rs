@@ -140,7 +140,7 @@ impl<T: Real, K: Kernel<T>, L: Lags<T>> Sliding<T, K, L> {
             self.filter.append(&self.scratch, coefficient * self.scale);
         }
         self.direct = true;
-        self.streak = 0;
+        (self.streak, self.scale) = (0, T::one());
     }
 
     /// From direct rows to lags, once the dictionary is the last windows again.
@@ -190,8 +190,12 @@ impl<T: Real, K: Kernel<T>, L: Lags<T>> Sliding<T, K, L> {
             let (gain, decay) = self.filter.factors(self.filter.kernel().norm(&self.scratch));
             self.scale *= decay;
             self.rebase();
-            self.lags.planes_mut().learn(0, (y - p) * gain / self.scale);
-            self.streak += 1;
+            let coefficient = (y - p) * gain / self.scale;
+            // One that overflows stays with the filter: the lags begin behind it.
+            self.streak = if finite(coefficient) { self.streak + 1 } else { 0 };
+            if finite(coefficient) {
+                self.lags.planes_mut().learn(0, coefficient);
+            }
         } else {
             self.streak = 0;
         }
