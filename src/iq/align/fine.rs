@@ -27,6 +27,9 @@ const TOLERANCE: f64 = 0.02;
 /// Paths weaker than this share of the power do not count.
 const NEGLIGIBLE: f64 = 1e-3;
 
+/// The most confidence there is in a delay that may belong to a neighbouring path, or to noise.
+const VAGUE: f64 = 0.85;
+
 pub(super) struct Fine {
     pub(super) delay: f64,
     pub(super) peak: f64,
@@ -71,8 +74,8 @@ pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delay: i64, carrier: &Car
         }
         _ => 0.0,
     };
-    // How much worse it would be a fifth of a sample away, in units of what chance does: 18 of them are three standard deviations at a tenth of a sample.
-    let away = [place.checked_sub(2), Some(place + 2)].into_iter().flatten().filter_map(at).fold(f64::INFINITY, f64::min);
+    // How much worse it would be anywhere a fifth of a sample away or more, in units of what chance does: 18 of them are three standard deviations at a tenth of a sample.
+    let away = (0..left.len()).filter(|p| p.abs_diff(place) >= 2).filter_map(at).fold(f64::INFINITY, f64::min);
     let sounding = rx[range.clone()].iter().filter(|z| z.norm_sqr() > 0.0).count() as f64;
     let sure = if away.is_finite() { sounding * (away / left[place][paths - 1].max(1e-9 * power)).ln() } else { 0.0 };
     let sharp = 1.0 - (-sure / 8.0).exp();
@@ -83,12 +86,16 @@ pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delay: i64, carrier: &Car
     let shifted = spectrum.delayed(fraction);
     let solved = blocks(&shifted, rx, &range, length);
     let taps: Vec<Vec<Complex64>> = solved.iter().map(|block| block.solve(grid)).collect();
-    let strength: Vec<f64> = (0..grid.paths).map(|i| taps.iter().map(|h| h[i].norm_sqr()).sum()).collect();
+    // Where little was sent the taps are anything.
+    let weights = || solved.iter().map(|block| block.gram[grid.first][grid.first].re);
+    let strength: Vec<f64> = (0..grid.paths).map(|i| taps.iter().zip(weights()).map(|(h, w)| w * h[i].norm_sqr()).sum()).collect();
     let strongest = argmax(&strength);
     let first = strength.iter().position(|&s| s >= strength[strongest] / 16.0).unwrap_or(strongest);
     // Paths that are just about strong enough, or not, make the first one a matter of chance.
-    let vague = |&s: &f64| s > strength[strongest] / 100.0;
-    let sharp = if strength[..first].iter().any(vague) || 8.0 * strength[first] < strength[strongest] { sharp.min(0.8) } else { sharp };
+    let chance = strength[..first].iter().any(|&s| s > strength[strongest] / 100.0) || 8.0 * strength[first] < strength[strongest];
+    // Neighbouring paths of an oversampled signal look like one between them.
+    let (alike, own) = solved.iter().fold((Complex64::default(), 0.0), |sum, b| (sum.0 + b.gram[0][1], sum.1 + b.gram[0][0].re));
+    let oversampled = alike.norm_sqr() > 0.4 * own * own;
     let origin = (delay - BEFORE) as f64 + grid.first as f64 + fraction;
 
     // What the grid leaves over tells the DC and how much was explained.
@@ -108,6 +115,7 @@ pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delay: i64, carrier: &Car
     // A fit of K numbers to a block explains K/length of pure noise as well.
     let left = (left / (1.0 - grid.paths as f64 / length as f64)).min(seen);
     let explained = if seen > 0.0 { 1.0 - left / seen } else { 0.0 };
+    let vague = chance || oversampled || explained < 0.45;
     let phase = taps.first().map_or(0.0, |h| h[strongest].arg());
     Fine {
         delay: origin + first as f64,
@@ -117,7 +125,7 @@ pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delay: i64, carrier: &Car
         phase,
         dc: dc / f64::from(count.max(1)),
         explained,
-        confidence: sharp,
+        confidence: if vague { sharp.min(VAGUE) } else { sharp },
         support: (first, grid.paths - first),
     }
 }
@@ -206,7 +214,7 @@ impl Spectrum {
 /// Normal equations of whole blocks. `tx[n - range.start + 64 + WIDE - 1 - i]` is path `i` at sample `n`.
 fn blocks(tx: &[Complex64], rx: &[Complex64], range: &std::ops::Range<usize>, length: usize) -> Vec<Equations> {
     let starts = range.clone().step_by(length).take_while(|start| start + length <= range.end);
-    starts.map(|start| Equations::new(&tx[start - range.start + 64..][..length + WIDE - 1], &rx[start..start + length])).collect()
+    starts.map(|start| Equations::sounding(&tx[start - range.start + 64..][..length + WIDE - 1], &rx[start..start + length])).collect()
 }
 
 /// What grids of 1, 2, ... paths that begin at `first` leave unexplained, corrected for what they would explain of noise. Infinite where there is no such grid.

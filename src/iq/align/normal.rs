@@ -55,6 +55,28 @@ impl Equations {
         Self { gram, cross: cross(tx, rx), power: rx.iter().map(|z| z.norm_sqr()).sum() }
     }
 
+    /// As [`new`](Self::new), without the samples at which nothing was received.
+    pub(crate) fn sounding(tx: &[Complex64], rx: &[Complex64]) -> Self {
+        let silent = |z: &Complex64| *z == Complex64::default();
+        if !rx.iter().any(silent) {
+            return Self::new(tx, rx);
+        }
+        let mut gram = [[Complex64::default(); WIDE]; WIDE];
+        for (u, _) in tx.windows(WIDE).zip(rx).filter(|(_, z)| !silent(z)) {
+            for i in 0..WIDE {
+                for j in i..WIDE {
+                    gram[i][j] += u[WIDE - 1 - i].conj() * u[WIDE - 1 - j];
+                }
+            }
+        }
+        for i in 1..WIDE {
+            for j in 0..i {
+                gram[i][j] = gram[j][i].conj();
+            }
+        }
+        Self { gram, cross: cross(tx, rx), power: rx.iter().map(|z| z.norm_sqr()).sum() }
+    }
+
     /// Cholesky's factor of the grid's part of the Gram matrix.
     pub(crate) fn factor(&self, grid: Grid) -> Factor {
         let n = grid.paths;

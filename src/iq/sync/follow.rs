@@ -22,6 +22,10 @@ const UNUSUAL: f64 = 1.5;
 /// Probes in a row that may explain nothing before the place is given up.
 const MISSES: u32 = 2;
 
+/// Slips in a row that cast doubt on the place itself, and how fast they are forgotten.
+const RESTLESS: f64 = 2.5;
+const CALM: f64 = 0.9;
+
 /// Blocks that may wait at most while nothing is sent.
 const PATIENCE: usize = 8;
 
@@ -40,7 +44,7 @@ const SETTLED: u32 = 8;
 const OFF: f64 = 0.15;
 
 /// The largest offset of the clocks that is believed, in samples a sample.
-const FASTEST: f64 = 200e-6;
+pub(super) const FASTEST: f64 = 100e-6;
 
 /// How the place is followed.
 #[derive(Clone, Debug, Default)]
@@ -52,8 +56,10 @@ pub(super) struct Follower {
     /// Mean power of the reference.
     sent: f64,
     misses: u32,
+    /// Slips of late.
+    unrest: f64,
     /// No probe has confirmed the place since it was found.
-    fresh: u32,
+    pub(super) fresh: u32,
     /// What was said to be missing before the block, while no probe has confirmed it.
     claim: Option<u64>,
     /// The response at the last probe and its grid, and how much of a probe it usually fails to explain.
@@ -199,9 +205,10 @@ impl Synchroniser {
                     follower.learn(probe, lock);
                     let explained = (1.0 - probe.left(follower.grid()).all).max(0.0);
                     let gain = (explained * probe.power / probe.sent).sqrt();
-                    self.status.gain += (gain - self.status.gain) * 0.1;
+                    self.status.gain += (gain - self.status.gain) * 0.25;
                 }
                 (follower.misses, follower.fresh, follower.claim) = (0, 0, None);
+                follower.unrest *= CALM;
                 self.status.state = State::Locked;
                 // A path that has come up before the first one.
                 let early = if matches!(self.reference, Reference::Frame(_)) { follower.missed(self.advance.0 as usize) } else { 0 };
@@ -231,7 +238,12 @@ impl Synchroniser {
                 follower.carrier.last = None;
                 follower.last = None;
                 self.status.slips += 1;
+                follower.unrest += 1.0;
+                let (restless, here) = (follower.unrest > RESTLESS, lock.rx);
                 self.doubt(State::Doubtful);
+                if restless {
+                    self.lose(here);
+                }
             }
             Verdict::Bad => {
                 if let Some(claim) = follower.claim.take().filter(|&n| n > 0) {
@@ -341,11 +353,13 @@ impl Follower {
         self.grid = Some(grid);
     }
 
-    /// How many samples before the first tap of a tracker, which reaches `advance` samples ahead, there is a strong path.
+    /// How many samples before the first tap of a tracker, which reaches `advance` samples ahead, there is a strong path now and has been one for a while.
     fn missed(&self, advance: usize) -> usize {
+        let Some((response, grid)) = self.last.as_ref().filter(|_| self.probes >= SETTLED && self.delay.variance[0] < 0.05 * 0.05) else { return 0 };
+        let power: f64 = response.iter().map(|h| h.norm_sqr()).sum();
         let first = (BEFORE as usize).saturating_sub(advance);
-        let strong = self.peaks[..first].iter().position(|&peak| peak > STRONG);
-        strong.filter(|_| self.probes >= SETTLED).map_or(0, |at| first - at)
+        let strong = response.iter().position(|h| h.norm_sqr() > STRONG * power).map_or(WIDE, |at| grid.first + at);
+        first.saturating_sub(strong)
     }
 
     /// The window lies `by` samples earlier from now on.
@@ -354,7 +368,7 @@ impl Follower {
         self.grid = self.grid.map(slid);
         self.last = None;
         self.carrier.last = None;
-        self.peaks.rotate_right(by);
+        (self.peaks, self.probes) = ([0.0; WIDE], 0);
     }
 }
 

@@ -82,7 +82,7 @@ impl Line {
 
     /// The time of the first sample that is kept.
     pub(super) fn first(&self) -> i64 {
-        self.segments.front().map_or(self.next, |s| s.time + (self.base - s.item) as i64)
+        self.segments.front().map_or(self.next, |s| s.time + self.base.saturating_sub(s.item) as i64)
     }
 
     pub(super) fn locate(&self, time: i64) -> Spot {
@@ -165,8 +165,10 @@ impl Line {
             self.segments.pop_front();
         }
         let Some(front) = self.segments.front() else { return };
-        let item = front.item + u64::try_from(time - front.time).unwrap_or(0);
-        let done = item.clamp(self.base, self.items()) - self.base;
+        // Not beyond the end of the segment: `time` may lie in the gap behind it.
+        let end = self.segments.get(1).map_or(self.items(), |s| s.item);
+        let item = (front.item + u64::try_from(time - front.time).unwrap_or(0)).min(end);
+        let done = item.max(self.base) - self.base;
         if done as usize >= LUMP.min(self.samples.len().max(1)) {
             self.samples.drain(..done as usize);
             self.base += done;

@@ -158,7 +158,7 @@ impl Lock {
     }
 
     /// Removes DC, carrier offset and inversion from samples that begin at `time`.
-    fn straighten(&self, time: i64, samples: &mut [Complex32]) {
+    pub(super) fn straighten(&self, time: i64, samples: &mut [Complex32]) {
         if self.dc != Complex32::ZERO {
             samples.iter_mut().for_each(|z| *z -= self.dc);
         }

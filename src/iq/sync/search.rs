@@ -2,12 +2,14 @@
 
 use num_complex::Complex32;
 
-use super::follow::Follower;
+use super::follow::{FASTEST, Follower};
 use super::line::Line;
 use super::lock::Lock;
+use super::probe::{Probe, grid};
 use super::{BLOCK, Reference, State, Step, Synchroniser};
 use crate::Result;
 use crate::dsp::{BEFORE, Place, interpolate};
+use crate::iq::align::normal::Grid;
 use crate::iq::align::{Alignment, align_near, align_within};
 
 /// Received samples that a search looks at.
@@ -27,6 +29,10 @@ const JUMP: f64 = 10.0;
 
 /// A fraction of a sample that is left as it is.
 const CLOSE_ENOUGH: f64 = 0.1;
+
+/// Samples from one look at the drift to the next, and what it comes to over a search before it is believed, in samples.
+const LOOK: usize = 1 << 10;
+const HARDLY: f64 = 0.03;
 
 /// Carrier offsets, in cycles a sample, that any tracker follows without noticing.
 pub(super) const SLOW: f64 = 1e-6;
@@ -145,6 +151,8 @@ impl Synchroniser {
         lock.jump(self.advance.1);
         if let Some(follower) = &mut self.follower {
             *follower = Follower::new(&found);
+            // Behind something else the first block may still hold a part of that.
+            follower.fresh += u32::from(self.expected.is_some() || self.status.doubtful_samples > 0);
         }
         self.status.state = if self.follower.is_some() { State::Doubtful } else { State::Locked };
         self.status.alignment = Some(found);
@@ -182,29 +190,60 @@ impl Synchroniser {
     }
 }
 
-/// Drifts that the delay of the two halves of a search does not tell from nothing, in samples.
-const HARDLY: f64 = 0.08;
-
 /// What a search has found, without the blur of two clocks that differ, and by how much they do, in samples a sample.
 fn steady(sent: &[Complex32], received: &[Complex32], found: Alignment) -> (Alignment, f64) {
-    let half = received.len() / 2;
-    let delays = [0, half].map(|start| {
-        // The second half begins later at the receiver, where the delay is counted from.
-        let near = Alignment { delay: found.delay - start as f64, ..found };
-        align_near(sent, &received[start..start + half], &near).delay + start as f64
-    });
-    // A path that fades moves the delay by whole samples, a clock does not.
-    let later = delays[1] - delays[0];
-    let drift = later - later.round();
-    if drift.abs() < HARDLY {
-        return (found, 0.0);
-    }
-    let rate = drift / half as f64;
-    let (mut padded, mut even) = (vec![Complex32::ZERO; BEFORE], Vec::with_capacity(received.len()));
+    let mut padded = vec![Complex32::ZERO; BEFORE];
     padded.extend(received.iter().map(|z| if z.re.is_finite() && z.im.is_finite() { *z } else { Complex32::ZERO }));
-    interpolate(&padded, &mut Place { whole: BEFORE, fraction: 0.0 }, rate, received.len(), &mut even);
-    let steady = align_near(sent, &even, &found);
-    if steady.explained > found.explained { (steady, rate) } else { (found, 0.0) }
+    let at = |rate: f64| {
+        let mut even = Vec::with_capacity(received.len());
+        interpolate(&padded, &mut Place { whole: BEFORE, fraction: 0.0 }, rate, received.len(), &mut even);
+        even
+    };
+    let (mut best, mut rate, mut even) = (found, 0.0, received.to_vec());
+    // The blur widens the response and hides in it: first by the strongest path alone, then by all.
+    for paths in [None, None, Some(()), Some(())] {
+        let peak = best.support.0 + best.peak as usize;
+        let grid = if paths.is_some() { grid(best.support) } else { Grid { first: grid(best.support).first + peak, paths: 1 } };
+        let Some(more) = drift(sent, &even, &best, grid) else { continue };
+        let evener = at(rate + more);
+        let better = align_near(sent, &evener, &best);
+        if 1.0 - better.explained < 0.8 * (1.0 - best.explained) {
+            (best, rate, even) = (better, rate + more, evener);
+        }
+    }
+    (best, rate)
+}
+
+/// How fast a response moves, in samples a sample; none where it hardly does, or where nobody can tell.
+fn drift(sent: &[Complex32], received: &[Complex32], found: &Alignment, grid: Grid) -> Option<f64> {
+    let delay = found.delay.round() as i64;
+    let lock = Lock::new(&Alignment { delay: 0.0, ..*found });
+    let mut straight = received.to_vec();
+    lock.straighten(0, &mut straight);
+    let looks: Vec<(f64, f64)> = straight
+        .chunks_exact(LOOK)
+        .enumerate()
+        .filter_map(|(k, piece)| {
+            let start = (k * LOOK) as i64 - delay;
+            let probe = Probe::new(piece, |place, out| {
+                let from = |i: usize| usize::try_from(start + place + i as i64).ok().and_then(|n| sent.get(n)).copied().unwrap_or_default();
+                out.iter_mut().enumerate().for_each(|(i, z)| *z = from(i));
+            })?;
+            let late = probe.late(grid).0;
+            (late.abs() < 1.0).then_some((((k + 1) * LOOK) as f64, late))
+        })
+        .collect();
+    let count = looks.len() as f64;
+    if count < 6.0 {
+        return None;
+    }
+    // A straight line through them.
+    let mean = looks.iter().fold((0.0, 0.0), |sum, l| (sum.0 + l.0 / count, sum.1 + l.1 / count));
+    let spread: f64 = looks.iter().map(|l| (l.0 - mean.0).powi(2)).sum();
+    let slope = looks.iter().map(|l| (l.0 - mean.0) * (l.1 - mean.1)).sum::<f64>() / spread;
+    let left: f64 = looks.iter().map(|l| (l.1 - mean.1 - slope * (l.0 - mean.0)).powi(2)).sum();
+    let deviation = (left / (count - 2.0) / spread).sqrt();
+    (slope.abs() * SEARCH as f64 > HARDLY && slope.abs() > 5.0 * deviation && slope.abs() < 2.0 * FASTEST).then_some(slope)
 }
 
 impl Lock {
