@@ -316,7 +316,7 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
         }
         let given = self.give();
         io.finished |= self.ended && given;
-        io.call_again |= taken > 0 || (self.ended && given);
+        io.call_again |= taken > 0;
         Ok(())
     }
 }

@@ -86,14 +86,16 @@ pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delays: &RangeInclusive<i
     Ok(Coarse { delay, inverted, confidence })
 }
 
-/// `x[n] x*[n-lag]` with mean 0 and energy 1, zero-padded.
+/// `x[n] x*[n-lag]` with mean 0 and energy 1, zero-padded; zeros stay zeros, so that silence correlates with nothing.
 fn product(x: &[Complex64], lag: usize, size: usize) -> Vec<Complex64> {
     let mut u = vec![Complex64::default(); size];
     for n in lag..x.len() {
         u[n] = x[n] * x[n - lag].conj();
     }
-    let mean = u.iter().sum::<Complex64>() / (x.len() - lag) as f64;
-    u[lag..x.len()].iter_mut().for_each(|z| *z -= mean);
+    let sounds = |z: &Complex64| *z != Complex64::default();
+    let count = u.iter().filter(|z| sounds(z)).count();
+    let mean = u.iter().sum::<Complex64>() / count.max(1) as f64;
+    u.iter_mut().filter(|z| sounds(z)).for_each(|z| *z -= mean);
     let energy: f64 = u.iter().map(|z| z.norm_sqr()).sum();
     if energy > 0.0 {
         let scale = energy.sqrt().recip();

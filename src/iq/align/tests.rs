@@ -280,3 +280,82 @@ fn every_preset_of_the_test_bed_is_aligned_at_10_db() {
         }
     }
 }
+
+/// A pair of any kind: bursts, padding, fading, noise, oversampling, samples that are not numbers. And its delay.
+fn any_pair(seed: u64) -> (Vec<Complex32>, Vec<Complex32>, f64, String) {
+    use crate::channel::{Fading, FadingConfig, Profile, Stage};
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let pick = |rng: &mut ChaCha8Rng, from: &[f64]| from[rng.random_range(0..from.len())];
+    let over = pick(&mut rng, &[1.0, 1.0, 2.0, 4.0]) as usize;
+    let length = pick(&mut rng, &[1000.0, 4000.0, 16_000.0, 60_000.0]) as usize;
+    let delay = (rng.random_range(-400.0..400.0_f64) * 10.0).round() / 10.0;
+    let (cfo, doppler) = (pick(&mut rng, &[0.0, 1e-4, -2e-3]), pick(&mut rng, &[0.0, 1e-6, 1e-5, 1e-4, 1e-3]));
+    let (paths, snr_db) = (pick(&mut rng, &[1.0, 1.0, 2.0, 4.0]) as u32, pick(&mut rng, &[3.0, 10.0, 20.0, 40.0]));
+    let mut tx = ofdm(length, over, &mut rng);
+    // Bursts with silence between them, and silence before and behind.
+    if rng.random_bool(0.5) {
+        let (on, off) = (rng.random_range(400..2000), rng.random_range(100..5000));
+        tx = tx.chunks(on).flat_map(|burst| burst.iter().copied().chain(std::iter::repeat_n(Complex64::default(), off))).collect();
+    }
+    let (before, behind) = (rng.random_range(0..3000), pick(&mut rng, &[0.0, 1000.0, 20_000.0, 200_000.0]) as usize);
+    tx = [vec![Complex64::default(); before], tx, vec![Complex64::default(); behind]].concat();
+    tx.truncate(1 << 18);
+    let mut faded = narrow(&tx);
+    Fading::new(&FadingConfig::new(Profile::exponential(paths, 3.0), doppler), seed).unwrap().process(&mut faded);
+    let faded: Vec<Complex64> = faded.iter().map(|z| crate::dsp::wide(*z)).collect();
+    let mut rx = delayed(&faded, delay, tx.len());
+    let active = tx.iter().filter(|z| z.norm_sqr() > 0.0).count();
+    let noise = (rx.iter().map(|z| z.norm_sqr()).sum::<f64>() / active as f64 * 10_f64.powf(-snr_db / 10.0)).sqrt();
+    let quiet = rng.random_bool(0.3);
+    for (n, z) in rx.iter_mut().enumerate() {
+        let noisy = *z * Complex64::cis(TAU * cfo * n as f64) + gaussian(&mut rng) * noise;
+        // A recording that was padded afterwards is silent to the bit.
+        *z = if quiet && z.norm_sqr() < 1e-9 { Complex64::default() } else { noisy };
+    }
+    let mut rx = narrow(&rx);
+    let broken = rng.random_bool(0.2);
+    if broken {
+        rx.iter_mut().step_by(8).for_each(|z| z.re = f32::NAN);
+    }
+    let told = format!("{seed}: {length} x{over}, delay {delay}, {paths} paths, {doppler:e}, cfo {cfo:e}, {snr_db} dB, +{before} +{behind}, quiet {quiet}, NaN {broken}");
+    (narrow(&tx), rx, delay, told)
+}
+
+#[test]
+fn an_alignment_with_a_confidence_above_nine_tenths_is_right_to_a_tenth_of_a_sample() {
+    let pairs = std::env::var("KAFLOW_PAIRS").ok().and_then(|n| n.parse().ok()).unwrap_or(30);
+    let (mut sure, mut right, mut wrong) = (0, 0, Vec::new());
+    for seed in 0..pairs {
+        let (tx, rx, delay, told) = any_pair(seed);
+        let Ok(found) = align(&tx, &rx, Options::default()) else { continue };
+        let off = (found.delay - delay).abs();
+        right += usize::from(off < 0.1);
+        if found.confidence > 0.9 {
+            sure += 1;
+            if off >= 0.1 {
+                wrong.push(format!("{told}: {} off by {:.3}, {found:?}", found.delay, found.delay - delay));
+            }
+        }
+    }
+    println!("{pairs} pairs: {right} right, {sure} of them sure, wrong among those: {wrong:#?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(2 * sure > pairs as usize, "only {sure} of {pairs} are sure");
+}
+
+#[test]
+fn bursts_with_silence_behind_them_and_missing_numbers_are_aligned() {
+    for (length, padding, broken) in [(1000, 1000, false), (16_000, 200_000, false), (16_000, 0, true), (1000, 100_000, true)] {
+        let case = Case { delay: 2.3, cfo: 1e-3, samples: length, ..case() };
+        let (mut tx, mut rx, _) = simulate(&case, 7);
+        tx.resize(length + padding, Complex32::default());
+        rx.resize(length + padding, Complex32::default());
+        if broken {
+            rx.iter_mut().step_by(8).for_each(|z| *z = Complex32::new(f32::NAN, 0.0));
+        }
+        let found = align(&tx, &rx, Options::default()).unwrap_or_else(|e| panic!("{length} {padding} {broken}: {e}"));
+        assert!((found.delay - 2.3).abs() < 0.1, "{length} {padding} {broken}: {found:?}");
+        let (_, aligned) = found.apply(&tx, &rx);
+        let numbers = aligned.iter().filter(|z| z.re.is_finite() && z.im.is_finite()).count();
+        assert!(numbers >= aligned.len() * 7 / 8 - 2, "{numbers} numbers of {}", aligned.len());
+    }
+}

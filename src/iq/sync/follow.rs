@@ -4,7 +4,7 @@ use num_complex::Complex64;
 
 use super::line::Segment;
 use super::lock::Mark;
-use super::probe::{Probe, grid, moved};
+use super::probe::{Left, Probe, grid, moved};
 use super::search::{EXPLAINED, SEARCH, SLOW};
 use super::{BLOCK, Pairs, Reference, State, Synchroniser};
 use crate::iq::align::Alignment;
@@ -12,6 +12,9 @@ use crate::iq::align::normal::{AFTER, BEFORE, Grid, WIDE};
 
 /// A fit is better than another when it leaves less than this share of what the other leaves.
 const BETTER: f64 = 0.8;
+
+/// The share of the power that a response which has moved must explain, unless it is the usual one.
+const SOLID: f64 = 0.97;
 
 /// What a probe may leave more than usual before the places around are looked at.
 const UNUSUAL: f64 = 1.5;
@@ -21,6 +24,17 @@ const MISSES: u32 = 2;
 
 /// Blocks that may wait at most while nothing is sent.
 const PATIENCE: usize = 8;
+
+/// A channel is steady where the response of the last probe leaves less than this share of the next one.
+const STEADY: f64 = 0.2;
+
+/// The share of the power below which a path at either end of a response is none, and the one above which a path before the first one is missed by trackers.
+const NEGLIGIBLE: f64 = 2e-3;
+const STRONG: f64 = 0.02;
+
+/// How much of that is kept from probe to probe, and probes before it is believed.
+const FADE: f64 = 0.97;
+const SETTLED: u32 = 8;
 
 /// Two clocks are taken for one until the delay is off by so much.
 const OFF: f64 = 0.15;
@@ -42,6 +56,12 @@ pub(super) struct Follower {
     fresh: u32,
     /// What was said to be missing before the block, while no probe has confirmed it.
     claim: Option<u64>,
+    /// The response at the last probe and its grid, and how much of a probe it usually fails to explain.
+    last: Option<(Vec<Complex64>, Grid)>,
+    change: f64,
+    /// The largest share of the power that each path of the window had of late, and how many probes were looked at.
+    peaks: [f64; WIDE],
+    probes: u32,
     delay: Delay,
     carrier: Carrier,
 }
@@ -63,7 +83,7 @@ impl Follower {
             grid: Some(grid(found.support)),
             usual: (1.0 - found.explained).clamp(1e-4, 1.0),
             fresh: 1,
-            delay: Delay::default(),
+            change: 1.0,
             ..Self::default()
         }
     }
@@ -77,33 +97,72 @@ impl Follower {
         if probe.sent <= 1e-3 * self.sent {
             return Verdict::Nothing;
         }
-        let grid = self.grid();
-        let here = if probe.power > 0.0 { probe.left(grid) } else { return Verdict::Bad };
-        if here.all <= UNUSUAL * self.usual && here.last <= 2.0 * UNUSUAL * self.usual {
-            return Verdict::Good;
+        if probe.power <= 0.0 {
+            return Verdict::Bad;
         }
-        let (late, _, delayed) = probe.late(grid);
-        let drifts = late.abs() < 0.6 && delayed < BETTER * here.all;
-        // The best other place.
-        let places = (-(WIDE as i64)..WIDE as i64).filter(|&s| s != 0).filter_map(|s| moved(grid, s).map(|g| (s, g, probe.left(g))));
-        if let Some((by, there, left)) = places.min_by(|a, b| a.2.all.total_cmp(&b.2.all)) {
-            let better = left.all < BETTER * here.all && !(drifts && delayed < left.all);
-            if better && 1.0 - left.all > EXPLAINED {
-                // Paths that come up look the same, but leave the old ones where they were.
-                let first = grid.first.min(there.first);
-                let hull = Grid { first, paths: grid.paths.max(there.paths) + grid.first.abs_diff(there.first) };
-                if probe.left(hull).all > BETTER * left.all {
-                    return Verdict::Moved(by);
-                }
-                self.grid = Some(hull);
-                return Verdict::Good;
+        let grid = self.grid();
+        let here = probe.left(grid);
+        if here.all > UNUSUAL * self.usual || here.last > 2.0 * UNUSUAL * self.usual {
+            if let Some(verdict) = self.look_around(probe, grid, here) {
+                return verdict;
             }
-            // The last piece alone: something has happened in the middle of the probe.
-            if left.last < 0.5 * here.last && !drifts && here.last > 2.0 * UNUSUAL * self.usual && 1.0 - left.last > 0.5 {
+            if 1.0 - here.all < EXPLAINED {
                 return Verdict::Bad;
             }
         }
-        if 1.0 - here.all > EXPLAINED { Verdict::Good } else { Verdict::Bad }
+        self.continues(probe)
+    }
+
+    /// Whether another place, another delay or more paths explain a probe better; none where they do not.
+    fn look_around(&mut self, probe: &Probe, grid: Grid, here: Left) -> Option<Verdict> {
+        let (late, _, delayed) = probe.late(grid);
+        let drifts = late.abs() < 0.6 && delayed < BETTER * here.all;
+        let places = (-(WIDE as i64)..WIDE as i64).filter(|&s| s != 0).filter_map(|s| moved(grid, s).map(|g| (s, g, probe.left(g))));
+        let (by, there, left) = places.min_by(|a, b| a.2.all.total_cmp(&b.2.all))?;
+        if left.all < BETTER * here.all && !(drifts && delayed < left.all) && 1.0 - left.all > EXPLAINED {
+            // Paths that come up look the same, but leave the old ones where they were.
+            let both = Grid { first: grid.first.min(there.first), paths: grid.paths + by.unsigned_abs() as usize };
+            if probe.left(both).all > BETTER * left.all {
+                // Otherwise a part of the response lies outside the window.
+                let whole = left.all <= 2.0 * UNUSUAL * self.usual || 1.0 - left.all > SOLID;
+                return Some(if whole { Verdict::Moved(by) } else { Verdict::Bad });
+            }
+            self.grid = Some(both);
+            return Some(Verdict::Good);
+        }
+        // The last piece alone: something has happened in the middle of the probe.
+        if left.last < 0.5 * here.last && !drifts && here.last > 2.0 * UNUSUAL * self.usual && 1.0 - left.last > 0.5 {
+            return Some(Verdict::Bad);
+        }
+        let wider = [(1, 0), (0, 1), (1, 1)].into_iter().filter_map(|(before, behind)| {
+            let first = grid.first.checked_sub(before)?;
+            let wider = Grid { first, paths: grid.paths + before + behind };
+            (first + wider.paths <= WIDE).then(|| (wider, probe.left(wider).all))
+        });
+        let (wider, left) = wider.min_by(|a, b| a.1.total_cmp(&b.1))?;
+        if left < BETTER * here.all && !(drifts && delayed < left) {
+            self.grid = Some(wider);
+            return Some(Verdict::Good);
+        }
+        (drifts && 1.0 - delayed > EXPLAINED).then_some(Verdict::Good)
+    }
+
+    /// Whether the response is the one that it was, where it changes slowly enough to be known again: of one that is longer than the channel, a slip leaves both ends inside.
+    fn continues(&mut self, probe: &Probe) -> Verdict {
+        let Some((response, grid)) = &self.last else { return Verdict::Good };
+        let unlike = |by: i64| moved(*grid, by).map(|g| probe.unlike(g, response));
+        let Some(here) = unlike(0) else { return Verdict::Good };
+        if self.change < STEADY && here > 3.0 * self.change + 0.05 {
+            let places = (-(WIDE as i64)..WIDE as i64).filter(|&s| s != 0).filter_map(|s| unlike(s).map(|u| (s, u)));
+            if let Some((by, there)) = places.min_by(|a, b| a.1.total_cmp(&b.1))
+                && there < 0.5 * here
+                && there < 2.0 * self.change + 0.05
+            {
+                return Verdict::Moved(by);
+            }
+        }
+        self.change += (here - self.change) * if self.change == 1.0 { 1.0 } else { 0.1 };
+        Verdict::Good
     }
 }
 
@@ -130,6 +189,11 @@ impl Synchroniser {
         let probe = Probe::new(received, |place, out| reference.fill(tx + place, out));
         let verdict = follower.assess(probe.as_ref());
         match verdict {
+            // Where the search began something else was received, and where in the block it ended nobody knows.
+            Verdict::Good if follower.fresh > 1 => {
+                follower.fresh = 0;
+                self.doubt(State::Doubtful);
+            }
             Verdict::Good => {
                 if let Some(probe) = &probe {
                     follower.learn(probe, lock);
@@ -139,7 +203,13 @@ impl Synchroniser {
                 }
                 (follower.misses, follower.fresh, follower.claim) = (0, 0, None);
                 self.status.state = State::Locked;
-                self.release(usize::from(!at_break), out);
+                // A path that has come up before the first one.
+                let early = if matches!(self.reference, Reference::Frame(_)) { follower.missed(self.advance.0 as usize) } else { 0 };
+                if early > 0 {
+                    follower.slide(early);
+                    lock.tx += early as i64;
+                }
+                self.release(usize::from(!at_break && early == 0), out);
                 self.tell();
             }
             Verdict::Nothing => {
@@ -159,6 +229,7 @@ impl Synchroniser {
                 lock.tx -= by;
                 follower.misses = 0;
                 follower.carrier.last = None;
+                follower.last = None;
                 self.status.slips += 1;
                 self.doubt(State::Doubtful);
             }
@@ -185,8 +256,11 @@ impl Synchroniser {
                 }
                 follower.misses += 1;
                 if follower.misses >= MISSES {
-                    let first = self.held.first().map_or(lock.rx, |held| lock.rx - (lock.tx - held.tx));
-                    self.lose(first);
+                    // What has happened lies before this block, which is therefore in one place.
+                    lock.rewind(start);
+                    let from = lock.rx;
+                    self.unmake();
+                    self.lose(from);
                 } else if let Some(held) = self.held.last_mut() {
                     held.doubtful = true;
                 }
@@ -200,7 +274,7 @@ impl Synchroniser {
     }
 
     /// Leaves out what is held.
-    fn doubt(&mut self, state: State) {
+    pub(super) fn doubt(&mut self, state: State) {
         for held in self.held.drain(..) {
             self.status.doubtful_samples += held.count as u64;
             self.unsure |= held.unsure;
@@ -239,9 +313,48 @@ impl Follower {
             (delay.late, delay.drift) = (0.0, 0.0);
         }
         let response = probe.response(grid);
-        if let Some(cfo) = self.carrier.measure(response, lock.rx, lock.cfo != 0.0) {
+        if let Some(cfo) = self.carrier.measure(response.clone(), lock.rx, lock.cfo != 0.0) {
             lock.set_cfo((lock.cfo + cfo).clamp(-0.5, 0.5));
         }
+        self.prune(grid, &response);
+        self.last = Some((response, grid));
+    }
+
+    /// Takes away paths at the ends that are none.
+    fn prune(&mut self, grid: Grid, response: &[Complex64]) {
+        let power: f64 = response.iter().map(|h| h.norm_sqr()).sum();
+        self.peaks.iter_mut().for_each(|peak| *peak *= FADE);
+        for (peak, h) in self.peaks[grid.first..].iter_mut().zip(response) {
+            *peak = peak.max(h.norm_sqr() / power);
+        }
+        self.probes += 1;
+        if self.probes < SETTLED {
+            return;
+        }
+        let mut grid = grid;
+        while grid.paths > 1 && self.peaks[grid.first + grid.paths - 1] < NEGLIGIBLE {
+            grid.paths -= 1;
+        }
+        while grid.paths > 1 && self.peaks[grid.first] < NEGLIGIBLE {
+            grid = Grid { first: grid.first + 1, paths: grid.paths - 1 };
+        }
+        self.grid = Some(grid);
+    }
+
+    /// How many samples before the first tap of a tracker, which reaches `advance` samples ahead, there is a strong path.
+    fn missed(&self, advance: usize) -> usize {
+        let first = (BEFORE as usize).saturating_sub(advance);
+        let strong = self.peaks[..first].iter().position(|&peak| peak > STRONG);
+        strong.filter(|_| self.probes >= SETTLED).map_or(0, |at| first - at)
+    }
+
+    /// The window lies `by` samples earlier from now on.
+    fn slide(&mut self, by: usize) {
+        let slid = |grid: Grid| Grid { first: (grid.first + by).min(WIDE - 1), paths: grid.paths.min(WIDE - (grid.first + by).min(WIDE - 1)) };
+        self.grid = self.grid.map(slid);
+        self.last = None;
+        self.carrier.last = None;
+        self.peaks.rotate_right(by);
     }
 }
 
@@ -310,7 +423,7 @@ struct Carrier {
 
 impl Carrier {
     /// Turns over which a mean is taken before a carrier that was none is believed to be one.
-    const PROOF: u32 = 64;
+    const PROOF: u32 = 256;
     /// The least of those, in cycles a sample: more than slow fading turns by.
     const SURE: f64 = 5e-6;
 

@@ -248,7 +248,7 @@ impl Synchroniser {
 
     /// Looks at every block whether the place is still right, and corrects it; without, streams stay where they were found.
     pub fn follow(mut self) -> Self {
-        self.follower = Some(Follower::default());
+        self.follower = Some(self.lock.as_ref().map_or_else(Follower::default, |lock| Follower::new(&lock.alignment)));
         self
     }
 
@@ -409,6 +409,10 @@ impl Synchroniser {
 
     /// Leaves out pairs one of whose samples is missing.
     fn leave_out(&mut self, pairs: i64) -> Step {
+        if pairs > search::SEARCH as i64 && !self.held.is_empty() {
+            // What is held would keep the streams waiting for each other.
+            self.doubt(self.status.state);
+        }
         if let Some(lock) = &mut self.lock {
             lock.jump(pairs);
             if self.expected.is_some() || !self.held.is_empty() {

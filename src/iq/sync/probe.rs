@@ -117,6 +117,23 @@ impl Probe {
         (late, left / self.len() as f64 / (2.0 * steep), left / (self.power * self.len() as f64))
     }
 
+    /// The share of the power that `response` on `grid`, times a complex gain for each piece, does not explain.
+    pub(super) fn unlike(&self, grid: Grid, response: &[Complex64]) -> f64 {
+        let mut explained = 0.0;
+        for Piece { equations, .. } in &self.pieces {
+            let (mut alike, mut energy) = (Complex64::default(), 0.0);
+            for (i, h) in response.iter().enumerate() {
+                alike += h.conj() * equations.cross[grid.first + i];
+                let row: Complex64 = response.iter().enumerate().map(|(j, h)| equations.gram[grid.first + i][grid.first + j] * h).sum();
+                energy += (h.conj() * row).re;
+            }
+            if energy > 0.0 {
+                explained += alike.norm_sqr() / energy;
+            }
+        }
+        (1.0 - explained / (self.power * self.len() as f64)).max(0.0)
+    }
+
     /// The response on `grid`, summed over the pieces.
     pub(super) fn response(&self, grid: Grid) -> Vec<Complex64> {
         let mut sum = vec![Complex64::default(); grid.paths];

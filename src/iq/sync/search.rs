@@ -7,10 +7,11 @@ use super::line::Line;
 use super::lock::Lock;
 use super::{BLOCK, Reference, State, Step, Synchroniser};
 use crate::Result;
-use crate::iq::align::{Alignment, align_within};
+use crate::dsp::{BEFORE, Place, interpolate};
+use crate::iq::align::{Alignment, align_near, align_within};
 
 /// Received samples that a search looks at.
-pub(super) const SEARCH: usize = 1 << 14;
+pub(super) const SEARCH: usize = 3 << 12;
 
 /// How far a stream of transmitted samples is looked at to either side of the old place.
 const SPAN: usize = 1 << 15;
@@ -94,7 +95,9 @@ impl Synchroniser {
             match align_within(&sent, &received, 1 - 2 * span..=-1).and_then(|found| self.plausible(found)) {
                 Ok(found) => {
                     self.status.failure = None;
-                    let lock = Lock::near(&found).from(middle - span + turn, from);
+                    let (found, rate) = steady(&sent, &received, found);
+                    let mut lock = Lock::near(&found).from(middle - span + turn, from);
+                    lock.rate = rate;
                     self.begin(lock);
                     return Step::Again;
                 }
@@ -156,8 +159,7 @@ impl Synchroniser {
         if let Some(lock) = self.lock.take() {
             self.last_delay = lock.rx - lock.tx;
         }
-        self.held.clear();
-        self.status.state = State::Lost;
+        self.doubt(State::Lost);
         self.search_from = time;
         // Nobody knows how many samples were lost, not even modulo the frame.
         self.unsure = self.expected.is_some();
@@ -180,12 +182,37 @@ impl Synchroniser {
     }
 }
 
+/// Drifts that the delay of the two halves of a search does not tell from nothing, in samples.
+const HARDLY: f64 = 0.08;
+
+/// What a search has found, without the blur of two clocks that differ, and by how much they do, in samples a sample.
+fn steady(sent: &[Complex32], received: &[Complex32], found: Alignment) -> (Alignment, f64) {
+    let half = received.len() / 2;
+    let delays = [0, half].map(|start| {
+        // The second half begins later at the receiver, where the delay is counted from.
+        let near = Alignment { delay: found.delay - start as f64, ..found };
+        align_near(sent, &received[start..start + half], &near).delay + start as f64
+    });
+    // A path that fades moves the delay by whole samples, a clock does not.
+    let later = delays[1] - delays[0];
+    let drift = later - later.round();
+    if drift.abs() < HARDLY {
+        return (found, 0.0);
+    }
+    let rate = drift / half as f64;
+    let (mut padded, mut even) = (vec![Complex32::ZERO; BEFORE], Vec::with_capacity(received.len()));
+    padded.extend(received.iter().map(|z| if z.re.is_finite() && z.im.is_finite() { *z } else { Complex32::ZERO }));
+    interpolate(&padded, &mut Place { whole: BEFORE, fraction: 0.0 }, rate, received.len(), &mut even);
+    let steady = align_near(sent, &even, &found);
+    if steady.explained > found.explained { (steady, rate) } else { (found, 0.0) }
+}
+
 impl Lock {
     /// As an alignment says, less what is too little to be corrected: samples that can pass are passed.
     fn near(found: &Alignment) -> Self {
         let whole = if found.fraction().abs() < CLOSE_ENOUGH { found.delay.round() } else { found.delay };
         // What a fading channel turns by within the time that it holds still is not the carrier's.
-        let slow = SLOW.max(0.1 / found.coherence.max(1) as f64);
+        let slow = SLOW.max(0.3 / found.coherence.max(1) as f64);
         let cfo = if found.cfo.abs() < slow { 0.0 } else { found.cfo };
         let dc = if found.dc.norm() > 0.02 * found.gain { found.dc } else { Default::default() };
         let mut lock = Self::new(&Alignment { delay: whole, cfo, dc, ..*found });

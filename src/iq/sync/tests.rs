@@ -1,5 +1,5 @@
 use super::*;
-use crate::channel::{Impairments, ImpairmentsConfig};
+use crate::channel::{Fading, FadingConfig, Impairments, ImpairmentsConfig, Profile, Stage};
 use crate::dsp::db;
 use crate::ofdm::{Config, RandomBits, Source, Transmitter};
 
@@ -76,4 +76,230 @@ fn gaps_keep_the_pairs_together_and_have_the_right_length() {
         assert!(nmse_db(&out.tx, &out.rx) < -28.0, "{}", nmse_db(&out.tx, &out.rx));
         assert_eq!((sync.status().searches, sync.status().slips, sync.status().doubtful_samples), (1, 0, 0), "{:?}", sync.status());
     }
+}
+
+/// A channel between a repeated frame and a receiver.
+struct Link {
+    paths: u32,
+    doppler: f64,
+    snr_db: f64,
+    impairments: ImpairmentsConfig,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self { paths: 4, doppler: 2e-6, snr_db: 30.0, impairments: ImpairmentsConfig { delay: 33.0, ..ImpairmentsConfig::default() } }
+    }
+}
+
+impl Link {
+    fn receive(&self, frame: &[Complex32], n: usize, seed: u64) -> Vec<Complex32> {
+        let mut sent: Vec<Complex32> = (0..n + 200).map(|i| frame[i % frame.len()]).collect();
+        let config = FadingConfig::new(Profile::exponential(self.paths, 3.0), self.doppler);
+        Fading::new(&config, seed).unwrap().process(&mut sent);
+        let mut rx = Vec::new();
+        Impairments::new(&self.impairments, self.snr_db, seed).unwrap().process(&sent, &mut rx);
+        rx.truncate(n);
+        rx
+    }
+}
+
+/// What a tracker of 4 taps, fitted anew in every 128 pairs, leaves: in dB, over all pairs.
+fn fit_db(tx: &[Complex32], rx: &[Complex32]) -> f64 {
+    use crate::iq::align::normal::{Equations, Grid, WIDE};
+    let (mut left, mut power) = (0.0, 0.0);
+    for start in (WIDE..rx.len().saturating_sub(128)).step_by(128) {
+        let x: Vec<_> = tx[start + 1 - WIDE..start + 128].iter().map(|z| crate::dsp::wide(*z)).collect();
+        let y: Vec<_> = rx[start..start + 128].iter().map(|z| crate::dsp::wide(*z)).collect();
+        let equations = Equations::new(&x, &y);
+        let fit = equations.factor(Grid { first: 0, paths: 4 }).halve(&equations.cross);
+        left += (equations.power - fit.iter().map(|z| z.norm_sqr()).sum::<f64>()) * 128.0 / 124.0;
+        power += equations.power;
+    }
+    db(left, power)
+}
+
+fn follow(frame: &[Complex32], rx: &[Complex32]) -> (Pairs, Status) {
+    let (mut sync, mut out) = (Synchroniser::repeated(frame.to_vec()).unwrap(), Pairs::default());
+    for piece in rx.chunks(3000) {
+        sync.receive(piece, None);
+        sync.run(&mut out).unwrap();
+    }
+    sync.finish(&mut out).unwrap();
+    (out, sync.status().clone())
+}
+
+#[test]
+fn one_clock_is_never_touched() {
+    let frame = frame();
+    for (paths, doppler, snr_db) in [(1, 0.0, 30.0), (4, 2e-6, 30.0), (4, 2e-6, 10.0), (4, 1e-5, 30.0), (4, 1e-3, 20.0), (2, 4e-5, 0.0)] {
+        for seed in 0..2 {
+            let rx = Link { paths, doppler, snr_db, ..Link::default() }.receive(&frame, 400_000, seed);
+            let (out, status) = follow(&frame, &rx);
+            let told = format!("{paths} paths, {doppler:e}, {snr_db} dB, seed {seed}: {} pairs, gaps {:?}, {status:?}", out.rx.len(), out.gaps);
+            println!("{told}");
+            assert!(out.origins.iter().enumerate().all(|(i, &(at, _, item))| {
+                let end = out.origins.get(i + 1).map_or(out.rx.len(), |o| o.0);
+                out.rx[at..end] == rx[item as usize..item as usize + end - at]
+            }), "{told}");
+            assert!(out.rx.len() > 390_000 && status.slips == 0 && status.searches == 1 && status.clock_ppm == 0.0 && status.cfo == 0.0, "{told}");
+        }
+    }
+}
+
+#[test]
+fn two_clocks_are_as_good_as_one() {
+    let frame = frame();
+    for (paths, doppler) in [(1, 1e-6), (4, 1e-5)] {
+        let (mut one, mut two) = (0.0, 0.0);
+        for (seed, cfo, ppm) in [(0, 2e-3, 5.0), (1, 1e-4, 20.0), (2, -2e-3, -50.0)] {
+            let (out, _) = follow(&frame, &Link { paths, doppler, ..Link::default() }.receive(&frame, 500_000, seed));
+            let best = fit_db(&out.tx[200_000..], &out.rx[200_000..]);
+            let impairments = ImpairmentsConfig { delay: 33.4, carrier_offset: cfo, sample_offset_ppm: ppm, ..ImpairmentsConfig::default() };
+            let (out, status) = follow(&frame, &Link { paths, doppler, impairments, ..Link::default() }.receive(&frame, 500_000, seed));
+            let nmse = fit_db(&out.tx[200_000..], &out.rx[200_000..]);
+            println!("{paths} paths, {doppler:e}, seed {seed}, cfo {cfo:e}, {ppm} ppm: {best:.2} dB, {:+.2} dB; {status:?}", nmse - best);
+            assert!((status.clock_ppm + ppm).abs() < 0.1 && (status.slips, status.searches, status.doubtful_samples) == (0, 1, 0), "{status:?}");
+            (one, two) = (one + best / 3.0, two + nmse / 3.0);
+        }
+        assert!(two < one + 1.0, "{paths} paths, {doppler:e}: {two} dB instead of {one} dB");
+    }
+}
+
+#[test]
+fn slips_of_any_size_are_found_soon_and_marked() {
+    let frame = frame();
+    for (paths, doppler) in [(1, 0.0), (4, 2e-6), (4, 1e-4)] {
+        for slip in [1i64, 2, 3, 7, 12, 300, 5000, -1, -2, -9] {
+            let seed = slip.unsigned_abs() + 50 * u64::from(slip < 0);
+            let rx = Link { paths, doppler, ..Link::default() }.receive(&frame, 160_000, seed);
+            let at = 100_001 + 777 * (slip.unsigned_abs() as usize % 13);
+            let (clean, _) = follow(&frame, &rx);
+            let slipped = [&rx[..at], &rx[(at as i64 + slip) as usize..]].concat();
+            let (out, status) = follow(&frame, &slipped);
+            let (nmse, best) = (fit_db(&out.tx, &out.rx), fit_db(&clean.tx, &clean.rx));
+            let told = format!("{paths} paths, {doppler:e}, slip {slip} at {at}: gaps {:?}, {nmse:.2} dB of {best:.2}, {status:?}", out.gaps);
+            println!("{told}");
+            // Nothing wrong goes out; what is left out begins before the slip and ends soon behind it.
+            assert!(nmse < best + 0.5, "{told}");
+            let resumed = out.origins.iter().find(|o| o.2 > at as u64).unwrap().2;
+            assert!(!out.gaps.is_empty() && out.gaps[0].0 <= at && resumed < at as u64 + 20_000, "resumed at {resumed}: {told}");
+            assert!(status.slips + status.searches >= 2 && status.state == State::Locked, "{told}");
+            if slip.abs() <= 3 {
+                // So small a slip is known to the sample: what was left out, and what never came.
+                assert_eq!(out.gaps.iter().map(|g| g.1 as i64).sum::<i64>(), status.doubtful_samples as i64 + slip, "{told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn noise_silence_and_other_frames_are_never_locked_to() {
+    let frame = frame();
+    let mut other = frame.clone();
+    other.rotate_left(1000);
+    other.iter_mut().for_each(|z| *z = z.conj() * *z);
+    let mut noise = vec![Complex32::ZERO; 120_000];
+    crate::channel::Noise::new(0.0, 5).unwrap().process(&mut noise);
+    for (name, samples) in [
+        ("noise", noise.clone()),
+        ("silence", vec![Complex32::ZERO; 120_000]),
+        ("another frame", (0..120_000).map(|n| other[n % other.len()]).collect()),
+        ("not numbers", vec![Complex32::new(f32::NAN, 0.0); 120_000]),
+    ] {
+        let (out, status) = follow(&frame, &samples);
+        assert!(out.rx.is_empty() && status.state != State::Locked && status.failure.is_some(), "{name}: {status:?}");
+        // Behind a signal that was locked to.
+        let before = Link::default().receive(&frame, 100_000, 1);
+        let (out, status) = follow(&frame, &[before.clone(), samples.clone(), before.clone()].concat());
+        let inside = out.origins.iter().filter(|o| (100_000..220_000).contains(&o.2)).count();
+        println!("{name}: {} pairs, {inside} inside, {:?} {status:?}", out.rx.len(), out.gaps);
+        assert!(inside == 0 && status.state == State::Locked && out.rx.len() > 160_000, "{name}: {status:?}");
+        assert!(fit_db(&out.tx, &out.rx) < -25.0, "{name}: {}", fit_db(&out.tx, &out.rx));
+    }
+}
+
+#[test]
+fn a_level_that_changes_keeps_its_place_and_is_told() {
+    let frame = frame();
+    for step in [11.2_f32, 1.0 / 11.2] {
+        let mut rx = Link { doppler: 0.0, ..Link::default() }.receive(&frame, 300_000, 4);
+        let (_, before) = follow(&frame, &rx);
+        rx[150_000..].iter_mut().for_each(|z| *z *= step);
+        let (out, status) = follow(&frame, &rx);
+        assert_eq!((status.slips, status.searches, out.gaps.len()), (0, 1, 0), "{status:?}");
+        assert_eq!(out.rx, rx[..out.rx.len()], "levels stay as they were received");
+        assert!((status.gain / before.gain / f64::from(step) - 1.0).abs() < 0.05, "{} {}", status.gain, before.gain);
+    }
+}
+
+#[test]
+fn what_is_said_to_be_missing_is_checked() {
+    let frame = frame();
+    for (claimed, missing) in [(777, 777), (776, 777), (3, 0), (1, 0), (0, 0), (0, 2), (5000, 0), (40, 300)] {
+        let rx = Link::default().receive(&frame, 200_000, claimed + missing);
+        let (mut sync, mut out) = (Synchroniser::repeated(frame.clone()).unwrap(), Pairs::default());
+        sync.receive(&rx[..80_000], None);
+        sync.receive(&rx[80_000 + missing as usize..], Some(claimed));
+        sync.finish(&mut out).unwrap();
+        let status = sync.status();
+        let told = format!("claimed {claimed}, missing {missing}: {:?} {status:?}", out.gaps);
+        println!("{told}");
+        assert!(fit_db(&out.tx, &out.rx) < -26.0, "{told}");
+        assert_eq!(status.state, State::Locked, "{told}");
+        match (claimed, missing) {
+            (0, _) => assert!(out.gaps.iter().all(|g| g.1 == 0) && out.gaps.len() == 1, "{told}"),
+            (_, 0) => assert!(out.gaps.is_empty() && status.gap_samples == 0, "{told}"),
+            (40, _) => assert!(status.searches == 2, "{told}"),
+            _ => assert!(out.gaps == [(80_000, missing)] && status.gap_samples == missing && status.doubtful_samples == 0, "{told}"),
+        }
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_how_the_stream_is_cut() {
+    let frame = frame();
+    let impairments = ImpairmentsConfig { delay: 33.4, carrier_offset: 1e-4, sample_offset_ppm: 20.0, ..ImpairmentsConfig::default() };
+    let rx = Link { impairments, ..Link::default() }.receive(&frame, 150_000, 3);
+    let run = |cut: usize| {
+        let (mut sync, mut out) = (Synchroniser::repeated(frame.clone()).unwrap(), Pairs::default());
+        for (stretch, gap) in [(&rx[..60_000], None), (&rx[60_500..100_000], Some(500)), (&rx[100_003..], None)] {
+            for (i, piece) in stretch.chunks(cut).enumerate() {
+                sync.receive(piece, gap.filter(|_| i == 0));
+                sync.run(&mut out).unwrap();
+            }
+        }
+        sync.finish(&mut out).unwrap();
+        (out, sync.status().clone())
+    };
+    let whole = run(usize::MAX);
+    assert!(whole.0.rx.len() > 120_000);
+    for cut in [1000, 4096, 33_333] {
+        assert!(run(cut) == whole, "pieces of {cut}");
+    }
+}
+
+#[test]
+fn two_streams_are_followed_and_a_gap_of_any_length_takes_no_time() {
+    let frame = frame();
+    let (mut bits, mut tx) = (RandomBits::new(9), vec![Complex32::ZERO; 400_000]);
+    let mut payload = vec![0; Config::default().payload_bits()];
+    bits.fill(&mut payload);
+    Transmitter::new(Config::default(), Source::Continuous).unwrap().fill(&mut tx);
+    drop(frame);
+    let rx = Link { doppler: 1e-6, ..Link::default() }.receive(&tx, 399_000, 2);
+    // The receiver has lost three samples without a word, and both lose a long stretch.
+    let (mut sync, mut out) = (Synchroniser::search(Options { samples: 1 << 15, ..Options::default() }).follow(), Pairs::default());
+    let long = 1_u64 << 40;
+    sync.send(&tx[..300_000], None);
+    sync.send(&tx[300_000..], Some(long));
+    sync.receive(&rx[..150_000], None);
+    sync.receive(&rx[150_003..300_033], None);
+    sync.receive(&rx[300_033..], Some(long));
+    sync.finish(&mut out).unwrap();
+    let status = sync.status();
+    println!("{:?} {status:?}", out.gaps);
+    assert!(out.rx.len() > 375_000 && status.slips == 1 && status.searches == 1, "{status:?}");
+    assert!(out.gaps.iter().any(|g| g.1 == long), "{:?}", out.gaps);
+    assert!(fit_db(&out.tx, &out.rx) < -26.0, "{}", fit_db(&out.tx, &out.rx));
 }
