@@ -135,7 +135,6 @@ fn without_losses_every_sample_comes_in_its_place_whatever_reads_and_stamps_are_
         "time_stamps=none",
         "time_stamps=alternate",
         "time_jitter=0.3",
-        "time_jitter=50,short_reads=900",
         "stall_every=50000,stall=2",
     ] {
         let samples = if quirk == "short_reads=3" { 60_000 } else { SAMPLES };
@@ -147,6 +146,13 @@ fn without_losses_every_sample_comes_in_its_place_whatever_reads_and_stamps_are_
         let stamped = ledger.stamps.len();
         assert!(if quirk.contains("none") { stamped == 0 } else { stamped > 0 }, "{quirk}: {stamped}");
     }
+}
+
+#[test]
+fn stamps_that_scatter_widely_are_found_out_and_tell_nothing_then() {
+    let (ledger, health) = run("pace=fast,time_jitter=50,short_reads=900", SAMPLES);
+    assert!(ledger.true_gaps.is_empty() && ledger.told_gaps.iter().all(|g| g.0 < 50_000), "{:?}", ledger.told_gaps);
+    assert_eq!(of(&health.gap_samples), 0, "what the first ones told is taken back: {health}");
 }
 
 #[test]
@@ -205,7 +211,7 @@ fn stamps_that_scatter_or_are_missing_still_count_losses_to_the_sample() {
         assert!((total - length..=total + 11 * length).contains(&known) && known.is_multiple_of(length), "{quirk}: {known} of {total}");
         let told: Vec<u64> = ledger.told_gaps.iter().map(|g| g.0).collect();
         for (at, _) in &ledger.true_gaps[..8] {
-            assert!(told.iter().any(|t| (*at..at + 40_000).contains(t)), "{quirk}: {at} in {told:?}");
+            assert!(told.iter().any(|t| (*at..at + 80_000).contains(t)), "{quirk}: {at} in {told:?}");
         }
     }
 }
@@ -282,11 +288,14 @@ fn levels_leave_the_source_as_received_and_clipping_is_counted_at_both_ends() {
         run_with(&config, 300_000, Duration::ZERO).1
     };
     let (low, unity, high) = (level(20.0), level(40.0), level(50.0));
-    assert!((low.rx.mean_dbfs() - unity.rx.mean_dbfs() + 20.0).abs() < 0.1, "{low}; {unity}");
+    assert!((low.rx.peak_dbfs() - unity.rx.peak_dbfs() + 20.0).abs() < 0.01, "{low}; {unity}");
+    assert!((low.rx.mean_dbfs() - unity.rx.mean_dbfs() + 20.0).abs() < 1.5, "{low}; {unity}");
     assert_eq!((low.rx.clipped(), unity.rx.clipped()), (0, 0));
-    // Ten decibels more than fit: parts beyond 10^-0.5 of full scale, that is more than a third of each.
-    let share = high.rx.clipped() as f64 / of(&high.received) as f64;
-    assert!(high.rx.peak_dbfs() == 0.0 && (0.5..0.75).contains(&share), "{high}: {share}");
+    // Ten decibels more than fit, counted to the sample behind the 40 of the delay.
+    let loud = |x: f32| x.abs() * 10f32.sqrt() > 1.0 - 1.0 / 2048.0;
+    let received = of(&high.received) as usize - 40;
+    let clipped = marked().iter().cycle().take(received).filter(|z| loud(z.re) || loud(z.im)).count();
+    assert_eq!((high.rx.clipped(), high.rx.peak_dbfs()), (clipped as u64, 0.0), "{high}");
     assert!(high.tx.clipped() == 0 && (high.tx.peak_dbfs() + 6.02).abs() < 0.1, "{high}");
     Drive::of(&marked(), 1.9).unwrap().check().unwrap();
     assert!(Drive::of(&marked(), 10.0).unwrap().check().is_err());

@@ -53,11 +53,15 @@ mod soapy_health;
 #[cfg(feature = "soapy")]
 mod soapy_queue;
 #[cfg(feature = "soapy")]
+mod soapy_reader;
+#[cfg(feature = "soapy")]
 mod soapy_sink;
 #[cfg(feature = "soapy")]
 mod soapy_source;
 #[cfg(feature = "soapy")]
 mod soapy_stamps;
+#[cfg(feature = "soapy")]
+mod soapy_tune;
 mod staged;
 mod sync;
 mod tags;
@@ -88,7 +92,7 @@ pub use probe::{Probe, Report, Summary};
 pub use repeat::Repeat;
 pub use scope::Stretch;
 #[cfg(feature = "soapy")]
-pub use soapy::{End, Radio, RadioConfig, ReadBack, check_device, open_device};
+pub use soapy::{End, Radio, RadioConfig, check_device, open_device};
 #[cfg(feature = "soapy")]
 pub use soapy_drive::{CLIPPING_LIMIT_DB, Drive};
 #[cfg(feature = "soapy")]
@@ -97,6 +101,8 @@ pub use soapy_health::{Health, Level};
 pub use soapy_sink::SoapySink;
 #[cfg(feature = "soapy")]
 pub use soapy_source::SoapySource;
+#[cfg(feature = "soapy")]
+pub use soapy_tune::ReadBack;
 pub use staged::Staged;
 pub use sync::{Sync, SyncStatus, SyncWatch};
 pub use tags::{GAP, TIME, gap, gap_length};

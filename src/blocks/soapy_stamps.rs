@@ -6,8 +6,13 @@ const APART: u64 = 1024;
 /// Stamps over which the line is fitted; older ones are forgotten.
 const MEMORY: f64 = 512.0;
 
-/// The first stamps, which are believed until their scatter is known.
+/// The first stamps, whose scatter has to be found out.
 const FIRST: usize = 9;
+
+/// Samples of a gap that one of the first stamps tells: at once where it is too large for most scatter, else when they are all there.
+fn believed(off: f64) -> f64 {
+    if off.abs() >= 3.0 { off.round() } else { 0.0 }
+}
 
 /// What a stamp says about the samples before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,11 +145,11 @@ impl Stamps {
 }
 
 impl Line {
-    /// Takes one of the first stamps at its word, and the last of them to find out how far they can be trusted.
+    /// Takes one of the first stamps, and finds out from the last of them how far they can be trusted.
     fn begin(&mut self, off: f64, period_ns: f64) -> Verdict {
         self.first.push(off - self.before);
         if self.first.len() < FIRST {
-            let moved = off.round();
+            let moved = believed(off);
             (self.before, self.next_ns) = (off - moved, self.next_ns + moved * period_ns);
             return match moved {
                 0.0 => Verdict::Whole,
@@ -152,16 +157,21 @@ impl Line {
                 _ => Verdict::Back,
             };
         }
-        let mut sizes: Vec<f64> = self.first.iter().map(|step| step.abs()).collect();
-        sizes.sort_by(f64::total_cmp);
+        let median = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        // About their own median: steps that are all alike are gaps, and no scatter.
+        let middle = median(self.first.clone());
+        let spread = median(self.first.iter().map(|step| (step - middle).abs()).collect());
         // The median of a normal distribution's absolute values is 0.67 of its standard deviation, and a step is the difference of two stamps.
-        let sigma = sizes[FIRST / 2] / (0.67 * std::f64::consts::SQRT_2);
+        let sigma = spread / (0.67 * std::f64::consts::SQRT_2);
         self.scatter = sigma * sigma;
         // What was told before and was nothing but scatter is taken back.
         let (mut residue, mut shifted, mut told, mut truly, mut missing) = (0.0, 0.0, 0.0, 0.0, 0.0);
         for (n, step) in self.first.iter().enumerate() {
             if n + 1 < FIRST {
-                let moved = f64::round(residue + step);
+                let moved = believed(residue + step);
                 (residue, shifted, told) = (residue + step - moved, shifted + moved, told + moved.max(0.0));
             }
             let real = if step.abs() > (6.0 * sigma).max(0.5) { step.round() } else { 0.0 };
@@ -215,6 +225,12 @@ mod tests {
                 assert_eq!(watch(2000, length, 0.0, 0.0, every, &gaps), (expected as i64, 1570), "{length}, {every}");
             }
         }
+    }
+
+    #[test]
+    fn a_gap_before_every_stamp_is_no_scatter() {
+        let gaps: Vec<_> = (1..500).map(|read| (read, 777)).collect();
+        assert_eq!(watch(500, 4000, 0.0, 0.0, 1, &gaps), (499 * 777, 499));
     }
 
     #[test]

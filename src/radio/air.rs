@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use num_complex::Complex32;
 
 use super::CHANNELS;
+use super::clock::Clock;
 
 /// Samples that a transmitter may be ahead, and that a paced receiver may be behind before it overflows; at least the time below.
 const BUFFER: u64 = 1 << 18;
@@ -57,25 +58,6 @@ struct State {
     frequencies: [f64; CHANNELS],
     bursts: VecDeque<Burst>,
     events: VecDeque<(Event, u64)>,
-}
-
-/// Which sample is due when: counted from the last time that the rate or the time was set.
-struct Clock {
-    rate: f64,
-    sample: u64,
-    time_ns: i64,
-    /// When that sample was due; none runs as fast as possible.
-    due: Option<Instant>,
-}
-
-impl Clock {
-    fn time_ns(&self, sample: u64) -> i64 {
-        self.time_ns + ((sample as f64 - self.sample as f64) * 1e9 / self.rate).round() as i64
-    }
-
-    fn sample_at(&self, time_ns: i64) -> u64 {
-        (self.sample as f64 + (time_ns - self.time_ns) as f64 * self.rate / 1e9).round().max(0.0) as u64
-    }
 }
 
 /// Airs by name, so that two radios of one process can hear each other.

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::air::Air;
+use super::parameters::{PARAMETERS, Parameter};
 use super::receiver::Tuned;
-use super::settings::PARAMETERS;
 use super::stream::{RxStream, TxStream};
 use super::{CHANNELS, Direction, FREQUENCY, Settings, TimeStamps};
 use crate::error::require;
@@ -230,7 +230,7 @@ impl Radio {
     /// All settings, a line for each: name, value, type, unit, least, largest, options (with bars between them), description.
     pub(super) fn settings_table(&self) -> String {
         let settings = lock(&self.settings);
-        let line = |p: &super::settings::Parameter| {
+        let line = |p: &Parameter| {
             let kind = match (p.range, p.whole) {
                 (_, true) => "int",
                 ((0.0, 0.0), false) if p.options == ["false", "true"] => "bool",

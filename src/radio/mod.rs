@@ -57,9 +57,11 @@
 
 mod air;
 pub(crate) mod client;
+mod clock;
 mod device;
 mod ffi;
 mod format;
+mod parameters;
 mod quirks;
 mod receiver;
 mod settings;

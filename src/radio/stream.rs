@@ -19,7 +19,7 @@ use crate::{Error, Result};
 pub(super) const BLOCK: usize = 8192;
 
 /// Lost samples still pass through the channel, so that it has moved on afterwards; beyond so many it stands still instead.
-const PASSED_UNHEARD: u64 = 1 << 18;
+const PASSED_UNHEARD: u64 = 1 << 22;
 
 /// A receive stream that is set up.
 pub(super) struct RxStream {
@@ -40,6 +40,9 @@ pub(super) struct RxStream {
     sent: Sent,
     /// A loss that has still to be told.
     overflowed: bool,
+    /// How long the channel remembers, and how much of that is still to be dropped behind a loss, in samples.
+    echo: usize,
+    stale: usize,
 }
 
 impl RxStream {
@@ -105,6 +108,8 @@ impl Radio {
                     stalled: 0,
                     sent: Sent::default(),
                     overflowed: false,
+                    echo: 0,
+                    stale: 0,
                 });
             }
             Direction::Tx => {
@@ -151,6 +156,8 @@ impl Radio {
                 rx.receiver = Some(receiver.map_err(|_| Failure::NotSupported)?);
                 rx.next = self.air.listen(at_ns);
                 (rx.slipped, rx.stalled, rx.overflowed) = (0, 0, false);
+                // Delay, taps and half the length of the filter that interpolates.
+                (rx.echo, rx.stale) = (settings.impairments.delay.ceil() as usize + settings.taps as usize + 32, 0);
                 rx.left = (length > 0).then_some(length as u64);
                 rx.course = Course::new(settings.seed);
             }
@@ -276,13 +283,17 @@ impl Radio {
         while receiver.ready() < count {
             let Some(heard) = self.air.take((count - receiver.ready()).min(BLOCK), deadline, &mut rx.sent) else { return };
             if heard.lost > 0 {
-                // What waited in the channel's delay is older than the loss: it goes with it.
-                let lost = heard.lost + receiver.discard(usize::MAX) as u64;
-                add(&self.losses.gap_samples, lost);
-                rx.next += lost;
+                // What waits to be read and what is under way in the channel is older than the loss: it goes with it.
+                rx.stale = receiver.ready() + rx.echo;
+                add(&self.losses.gap_samples, heard.lost);
+                rx.next += heard.lost;
                 rx.overflowed = true;
             }
             receiver.feed(&rx.sent, heard.samples);
+            let gone = receiver.discard(rx.stale) as u64;
+            rx.stale -= gone as usize;
+            add(&self.losses.gap_samples, gone);
+            rx.next += gone;
         }
     }
 
@@ -290,6 +301,7 @@ impl Radio {
     fn lose(&self, rx: &mut RxStream, count: u64, deadline: Instant) -> Result<(), Failure> {
         let heard = count.min(PASSED_UNHEARD);
         self.tune(rx)?;
+        self.air.skip(count - heard);
         let mut left = heard as usize;
         while left > 0 {
             let n = left.min(BLOCK);
@@ -302,7 +314,6 @@ impl Radio {
             }
             left -= dropped;
         }
-        self.air.skip(count - heard);
         add(&self.losses.gap_samples, count);
         rx.next += count;
         Ok(())
