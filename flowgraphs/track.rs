@@ -45,6 +45,27 @@ pub enum Source {
     Radio(Box<Radio>, Vec<Complex32>, f32),
 }
 
+impl Source {
+    fn channels(&self) -> usize {
+        match self {
+            #[cfg(feature = "soapy")]
+            Self::Radio(radio, ..) => radio.rx_channels(),
+            _ => 1,
+        }
+    }
+
+    /// What brings a channel into step: the filters' input early by `advance`, or what is sent and received by `early`.
+    fn synchroniser(&self, advance: usize, early: (u64, u64)) -> crate::Result<Synchroniser> {
+        Ok(match self {
+            Self::Recordings(_, _, sync) => sync.clone().advance(early.0, early.1),
+            Self::Bed(_) => Synchroniser::delay(0).advance(early.0, early.1),
+            Self::Repeated(frame, _) => Synchroniser::repeated(frame.clone())?.advance_up_to(advance),
+            #[cfg(feature = "soapy")]
+            Self::Radio(_, frame, _) => Synchroniser::repeated(frame.clone())?.advance_up_to(advance),
+        })
+    }
+}
+
 /// A filter of a run.
 pub struct Filter {
     /// How its row is called.
@@ -176,11 +197,10 @@ fn broken(error: futuresdr::runtime::Error) -> crate::Error {
     crate::Error::Data(format!("the flowgraph cannot be built: {error}"))
 }
 
-/// A block's output port.
-type Port = (BlockId, String);
-
 impl Graph {
-    fn build(source: Source, mut plan: Plan) -> crate::Result<Self> {
+    /// Adds the blocks against the direction of the streams: the runtime initialises them in this order, and a block that is initialised late has missed the word that its input has
+    /// ended.
+    fn build(source: Source, plan: Plan) -> crate::Result<Self> {
         let mut graph = Self {
             fg: Flowgraph::new(),
             filters: Vec::new(),
@@ -189,118 +209,112 @@ impl Graph {
             stop: Arc::default(),
             end: Arc::new(AtomicU64::new(u64::MAX)),
         };
-        let (raw, pairs) = graph.source(&plan, source)?;
-        if pairs.len() != plan.filters.len() {
-            return Err(
-                crate::Error::parameter("filters", format!("a set for each of {} channels", pairs.len()), plan.filters.len()).into()
-            );
+        let channels = source.channels();
+        if channels != plan.filters.len() {
+            return Err(crate::Error::parameter("filters", format!("a set for each of {channels} channels"), plan.filters.len()));
         }
-        for ((tx, rx), filters) in pairs.into_iter().zip(std::mem::take(&mut plan.filters)) {
-            let (input, target) = if plan.equalize { (rx, tx) } else { (tx, rx) };
-            for filter in filters {
-                graph.filter(filter, &input, &target)?;
+        let early = if plan.equalize { (0, plan.advance as u64) } else { (plan.advance as u64, 0) };
+        let (input, target) = if plan.equalize { ("aligned_rx", "aligned_tx") } else { ("aligned_tx", "aligned_rx") };
+        let mut syncs = Vec::new();
+        for filters in plan.filters {
+            let tracks = filters.into_iter().map(|filter| graph.filter(filter)).collect::<crate::Result<Vec<_>>>()?;
+            let sync = Sync::new(source.synchroniser(plan.advance, early)?.skip(plan.done));
+            graph.faults.push(sync.fault());
+            graph.sync.push(sync.watch());
+            let sync = graph.fg.add(sync).id();
+            for track in tracks {
+                graph.connect(sync, input, track, "tx")?;
+                graph.connect(sync, target, track, "rx")?;
             }
+            syncs.push(sync);
         }
-        if let Some(sink) = plan.record {
-            graph.sink(&raw, Some(sink))?;
-        }
+        let record = plan.record.map(|sink| graph.sink(Some(sink)));
+        graph.source(source, plan.samples, &syncs, record)?;
         Ok(graph)
     }
 
-    fn connect(&mut self, (block, port): &Port, to: BlockId, input: &str) -> crate::Result<()> {
-        self.fg.stream_dyn(*block, port.as_str(), to, input).map_err(broken)
+    fn connect(&mut self, from: BlockId, output: &str, to: BlockId, input: &str) -> crate::Result<()> {
+        self.fg.stream_dyn(from, output, to, input).map_err(broken)
     }
 
-    /// Adds the two ends and what brings them into step; gives the first channel as it was received, and what was sent and received of each channel.
-    fn source(&mut self, plan: &Plan, source: Source) -> crate::Result<(Port, Vec<(Port, Port)>)> {
-        let early = if plan.equalize { (0, plan.advance as u64) } else { (plan.advance as u64, 0) };
-        match source {
-            Source::Recordings(tx, rx, sync) => {
+    /// Adds the two ends and connects them.
+    fn source(&mut self, source: Source, samples: Option<u64>, syncs: &[BlockId], record: Option<BlockId>) -> crate::Result<()> {
+        let _ = samples;
+        let (rx, port) = match source {
+            Source::Recordings(tx, rx, _) => {
                 let (tx, rx) = (self.recording(tx), self.recording(rx));
-                let pair = self.sync(&tx, &rx, sync.advance(early.0, early.1).skip(plan.done))?;
-                Ok((rx, vec![pair]))
+                self.connect(tx, "output", syncs[0], "tx")?;
+                (rx, "output")
             }
             Source::Bed(bed) => {
-                let bed = self.fg.add(BedSource::new(*bed).stop_when(self.stop.clone()));
-                let (tx, rx) = ((bed.id(), "tx".to_owned()), (bed.id(), "rx".to_owned()));
-                let pair = self.sync(&tx, &rx, Synchroniser::delay(0).advance(early.0, early.1).skip(plan.done))?;
-                Ok((rx, vec![pair]))
+                let bed = self.fg.add(BedSource::new(*bed).stop_when(self.stop.clone())).id();
+                self.connect(bed, "tx", syncs[0], "tx")?;
+                (bed, "rx")
             }
-            Source::Repeated(frame, rx) => {
-                let rx = self.recording(rx);
-                let pair = self.follow(&rx, frame, plan)?;
-                Ok((rx, vec![pair]))
+            Source::Repeated(_, rx) => {
+                self.unread(syncs[0])?;
+                (self.recording(rx), "output")
             }
             #[cfg(feature = "soapy")]
             Source::Radio(mut radio, frame, level) => {
                 self.stop = radio.stop();
                 if radio.tx_channels() > 0 {
-                    let repeat = self.fg.add(Repeat::new(frame.iter().map(|z| z * level).collect(), radio.stop()));
                     let sink = SoapySink::new(&mut radio)?.lenient().repeats(frame.len());
                     self.faults.push(sink.fault());
-                    let sink = self.fg.add(sink);
+                    let sink = self.fg.add(sink).id();
+                    let repeat = self.fg.add(Repeat::new(frame.iter().map(|z| z * level).collect(), radio.stop())).id();
                     for channel in 0..radio.tx_channels() {
-                        self.connect(&(repeat.id(), "output".into()), sink.id(), &format!("input[{channel}]"))?;
+                        self.connect(repeat, "output", sink, &format!("input[{channel}]"))?;
                     }
                 }
-                let source = SoapySource::new(&mut radio)?.lenient().limit(plan.samples.unwrap_or(u64::MAX));
+                let source = SoapySource::new(&mut radio)?.lenient().limit(samples.unwrap_or(u64::MAX));
                 self.faults.push(source.fault());
-                let source = self.fg.add(source);
-                let port = |channel: usize| (source.id(), format!("output[{channel}]"));
-                let pairs = (0..radio.rx_channels()).map(|channel| self.follow(&port(channel), frame.clone(), plan));
-                let pairs = pairs.collect::<crate::Result<Vec<_>>>()?;
-                Ok((port(0), pairs))
+                let source = self.fg.add(source).id();
+                for (channel, &sync) in syncs.iter().enumerate() {
+                    self.unread(sync)?;
+                    if channel > 0 {
+                        self.connect(source, &format!("output[{channel}]"), sync, "rx")?;
+                    }
+                }
+                (source, "output[0]")
             }
-        }
+        };
+        self.connect(rx, port, syncs[0], "rx")?;
+        record.map_or(Ok(()), |sink| self.connect(rx, port, sink, "input"))
     }
 
-    fn recording(&mut self, recording: Recording) -> Port {
+    fn recording(&mut self, recording: Recording) -> BlockId {
         let source = IqSource::new(recording).stop_when(self.stop.clone());
         self.faults.push(source.fault());
-        (self.fg.add(source).id(), "output".into())
+        self.fg.add(source).id()
     }
 
-    fn sync(&mut self, tx: &Port, rx: &Port, synchroniser: Synchroniser) -> crate::Result<(Port, Port)> {
-        let sync = Sync::new(synchroniser);
-        self.faults.push(sync.fault());
-        self.sync.push(sync.watch());
-        let sync = self.fg.add(sync).id();
-        self.connect(tx, sync, "tx")?;
-        self.connect(rx, sync, "rx")?;
-        Ok(((sync, "aligned_tx".into()), (sync, "aligned_rx".into())))
+    /// Where the frame is known, what comes in as `tx` is not read.
+    fn unread(&mut self, sync: BlockId) -> crate::Result<()> {
+        let source = self.fg.add(NullSource::<Complex32>::new()).id();
+        self.connect(source, "output", sync, "tx")
     }
 
-    fn follow(&mut self, rx: &Port, frame: Vec<Complex32>, plan: &Plan) -> crate::Result<(Port, Port)> {
-        // The frame is known: what comes in as `tx` is not read.
-        let unread = self.fg.add(NullSource::<Complex32>::new()).id();
-        self.sync(&(unread, "output".into()), rx, Synchroniser::repeated(frame)?.advance_up_to(plan.advance).skip(plan.done))
-    }
-
-    fn filter(&mut self, filter: Filter, input: &Port, target: &Port) -> crate::Result<()> {
+    fn filter(&mut self, filter: Filter) -> crate::Result<BlockId> {
         let Filter { name, track, prediction, error } = filter;
+        let sinks = [("prediction", self.sink(prediction)), ("error", self.sink(error))];
         let track = track.end_at(self.end.clone());
         self.faults.push(track.fault());
         let (probe, controls) = (track.probe(), track.controls());
         let track = self.fg.add(track);
         self.fg.block_mut(&track).map_err(broken)?.set_instance_name(&name);
-        self.connect(input, track.id(), "tx")?;
-        self.connect(target, track.id(), "rx")?;
-        self.sink(&(track.id(), "prediction".into()), prediction)?;
-        self.sink(&(track.id(), "error".into()), error)?;
+        for (port, sink) in sinks {
+            self.connect(track.id(), port, sink, "input")?;
+        }
         self.filters.push(Seen { name, probe, controls });
-        Ok(())
+        Ok(track.id())
     }
 
     /// Ends a stream in a file, or nowhere.
-    fn sink(&mut self, port: &Port, sink: Option<IqSink>) -> crate::Result<()> {
-        let sink = match sink {
-            Some(sink) => {
-                self.faults.push(sink.fault());
-                self.fg.add(sink).id()
-            }
-            None => self.fg.add(NullSink::<Complex32>::new()).id(),
-        };
-        self.connect(port, sink, "input")
+    fn sink(&mut self, sink: Option<IqSink>) -> BlockId {
+        let Some(sink) = sink else { return self.fg.add(NullSink::<Complex32>::new()).id() };
+        self.faults.push(sink.fault());
+        self.fg.add(sink).id()
     }
 
     /// Runs until the source ends, somebody asks for it, the time is up or something fails.

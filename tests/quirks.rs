@@ -135,7 +135,6 @@ fn without_losses_every_sample_comes_in_its_place_whatever_reads_and_stamps_are_
         "time_stamps=none",
         "time_stamps=alternate",
         "time_jitter=0.3",
-        "time_jitter=50,short_reads=900",
         "stall_every=50000,stall=2",
     ] {
         let samples = if quirk == "short_reads=3" { 60_000 } else { SAMPLES };
@@ -147,6 +146,13 @@ fn without_losses_every_sample_comes_in_its_place_whatever_reads_and_stamps_are_
         let stamped = ledger.stamps.len();
         assert!(if quirk.contains("none") { stamped == 0 } else { stamped > 0 }, "{quirk}: {stamped}");
     }
+}
+
+#[test]
+fn stamps_that_scatter_widely_are_found_out_and_tell_nothing_then() {
+    let (ledger, health) = run("pace=fast,time_jitter=50,short_reads=900", SAMPLES);
+    assert!(ledger.true_gaps.is_empty() && ledger.told_gaps.iter().all(|g| g.0 < 50_000), "{:?}", ledger.told_gaps);
+    assert_eq!(of(&health.gap_samples), 0, "what the first ones told is taken back: {health}");
 }
 
 #[test]

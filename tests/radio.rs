@@ -300,9 +300,8 @@ fn a_clock_and_a_carrier_are_off_by_what_the_arguments_say() {
 }
 
 #[test]
-fn a_correction_of_the_oscillator_takes_a_carrier_offset_out_and_dc_mode_the_dc() {
+fn tuning_takes_a_carrier_offset_out_and_dc_mode_the_dc() {
     let device = open("pace=fast,taps=0,snr_db=inf,amplifier=none,delay=20,carrier_offset_hz=5400,dc_re=0.1");
-    // No wrapper of ours for the correction: tune as far off.
     device.set_frequency(Rx, 0, 5.4e9 + 5400.0, ()).unwrap();
     device.set_dc_offset_mode(Rx, 0, true).unwrap();
     let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);

@@ -157,10 +157,15 @@ impl Line {
                 _ => Verdict::Back,
             };
         }
-        let mut sizes: Vec<f64> = self.first.iter().map(|step| step.abs()).collect();
-        sizes.sort_by(f64::total_cmp);
+        let median = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        // About their own median: steps that are all alike are gaps, and no scatter.
+        let middle = median(self.first.clone());
+        let spread = median(self.first.iter().map(|step| (step - middle).abs()).collect());
         // The median of a normal distribution's absolute values is 0.67 of its standard deviation, and a step is the difference of two stamps.
-        let sigma = sizes[FIRST / 2] / (0.67 * std::f64::consts::SQRT_2);
+        let sigma = spread / (0.67 * std::f64::consts::SQRT_2);
         self.scatter = sigma * sigma;
         // What was told before and was nothing but scatter is taken back.
         let (mut residue, mut shifted, mut told, mut truly, mut missing) = (0.0, 0.0, 0.0, 0.0, 0.0);
@@ -220,6 +225,12 @@ mod tests {
                 assert_eq!(watch(2000, length, 0.0, 0.0, every, &gaps), (expected as i64, 1570), "{length}, {every}");
             }
         }
+    }
+
+    #[test]
+    fn a_gap_before_every_stamp_is_no_scatter() {
+        let gaps: Vec<_> = (1..500).map(|read| (read, 777)).collect();
+        assert_eq!(watch(500, 4000, 0.0, 0.0, 1, &gaps), (499 * 777, 499));
     }
 
     #[test]

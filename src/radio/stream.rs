@@ -19,7 +19,7 @@ use crate::{Error, Result};
 pub(super) const BLOCK: usize = 8192;
 
 /// Lost samples still pass through the channel, so that it has moved on afterwards; beyond so many it stands still instead.
-const PASSED_UNHEARD: u64 = 1 << 18;
+const PASSED_UNHEARD: u64 = 1 << 22;
 
 /// A receive stream that is set up.
 pub(super) struct RxStream {

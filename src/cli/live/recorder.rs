@@ -10,7 +10,7 @@ use crate::blocks::IqSink;
 use crate::cli::run::input::{REPEATED, WAVEFORM};
 use crate::iq::{
     Datatype, Pair, Writer,
-    sigmf::{Capture, Meta, datetime},
+    sigmf::{Meta, datetime},
 };
 use crate::{Result, ofdm};
 
@@ -32,7 +32,7 @@ impl Recorder<'_> {
             let key = if *name == "device" { "core:hw".into() } else { format!("kaflow:{name}") };
             extra.insert(key, fact.clone());
         }
-        meta.captures.push(Capture { frequency: Some(self.frequency), ..Capture::default() });
+        meta.captures.iter_mut().for_each(|capture| capture.frequency = Some(self.frequency));
         meta
     }
 

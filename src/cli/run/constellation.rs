@@ -13,7 +13,7 @@ const MOST: usize = 4000;
 /// Constellation points of the same data carriers.
 #[derive(Default)]
 pub(super) struct Points {
-    /// By one tap for each carrier: divided by the gain of the symbol before, and turned as the pilots say.
+    /// By one tap for each carrier: divided by the gain of the symbols before, and turned as the pilots say.
     pub(super) one_tap: Vec<Complex32>,
     /// By a filter that equalises: its predictions of what was sent, demodulated.
     pub(super) equalised: Vec<Complex32>,
@@ -49,38 +49,64 @@ pub(super) fn points(subject: &Subject, stretch: &Stretch) -> Option<Points> {
     let input = [&late, &stretch.input[..]].concat();
     let (sent, received) = if subject.equalize { (&stretch.target, &input) } else { (&input, &stretch.target) };
     let mut carriers = Carriers { demodulator: Demodulator::new(config).ok()?, config };
-    let ideal = Constellation::new(config.modulation);
     let (first, end) = (subject.advance, sent.len().min(received.len()));
     let start = match order {
         Sent::Repeated(frame) => place(frame, &sent[first..])? as u64 + frame.len() as u64 - first as u64,
         _ => stretch.start,
     };
-    let mut pairs = symbols(config, !matches!(order, Sent::Symbols), start, first, end);
-    pairs.drain(..pairs.len().saturating_sub(MOST / config.data_carriers().max(1)));
+    let starts = symbols(config, !matches!(order, Sent::Symbols), start, first, end);
+    let mut symbol = |&at: &usize| {
+        let estimate = if subject.equalize { carriers.at(&stretch.prediction, at) } else { Vec::new() };
+        Symbol { at, sent: carriers.at(sent, at), received: carriers.at(received, at), estimate }
+    };
+    let all: Vec<Symbol> = starts.iter().map(&mut symbol).collect();
+    // How long a channel stands still nobody knows: a receiver is as good as its best guess.
+    let tried = MEMORIES.map(|memory| demodulate(config, &carriers.demodulator, &all, memory));
+    let best = tried.into_iter().filter(|p| !p.one_tap.is_empty());
+    best.min_by(|a, b| a.received_evm().rms().total_cmp(&b.received_evm().rms()))
+}
+
+/// Symbols before the present one that a carrier's gain is estimated from.
+const MEMORIES: [usize; 4] = [1, 2, 4, 8];
+
+/// The active carriers of a symbol, and where it begins.
+struct Symbol {
+    at: usize,
+    sent: Vec<Complex32>,
+    received: Vec<Complex32>,
+    estimate: Vec<Complex32>,
+}
+
+/// The points of the last symbols, by the gains of up to `memory` symbols that each follows at once.
+fn demodulate(config: &Config, demodulator: &Demodulator, symbols: &[Symbol], memory: usize) -> Points {
+    let (ideal, data) = (Constellation::new(config.modulation), demodulator.data_slots());
+    let pilots: Vec<usize> = (0..config.active).filter(|slot| !data.contains(slot)).collect();
     let mut points = Points::default();
-    for (before, now) in pairs {
-        let (x, y) = (carriers.at(sent, before), carriers.at(received, before));
-        let gains: Vec<_> = x.iter().zip(&y).map(|(x, y)| y * x.conj() / x.norm_sqr().max(f32::MIN_POSITIVE)).collect();
-        let (x, y) = (carriers.at(sent, now), carriers.at(received, now));
-        let estimate = if subject.equalize { carriers.at(&stretch.prediction, now) } else { x.clone() };
-        let data = carriers.demodulator.data_slots();
-        let pilots = (0..x.len()).filter(|slot| !data.contains(slot));
-        let turn: Complex32 = pilots.map(|slot| y[slot] * (gains[slot] * x[slot]).conj()).sum();
+    let first = symbols.len().saturating_sub(MOST / config.data_carriers().max(1)).max(1);
+    for (n, now) in symbols.iter().enumerate().skip(first) {
+        let follows = |k: &usize| symbols[*k].at + (n - k) * config.symbol_samples() == now.at;
+        let before = (n.saturating_sub(memory)..n).rev().take_while(follows).map(|k| &symbols[k]);
+        let (mut gains, mut power) = (vec![Complex32::default(); config.active], vec![f32::MIN_POSITIVE; config.active]);
+        for symbol in before {
+            for (slot, (x, y)) in symbol.sent.iter().zip(&symbol.received).enumerate() {
+                gains[slot] += y * x.conj();
+                power[slot] += x.norm_sqr();
+            }
+        }
+        gains.iter_mut().zip(&power).for_each(|(gain, power)| *gain /= power);
+        let turn: Complex32 = pilots.iter().map(|&slot| now.received[slot] * (gains[slot] * now.sent[slot]).conj()).sum();
         let turn = if turn.norm() > 0.0 { turn / turn.norm() } else { Complex32::new(1.0, 0.0) };
         for &slot in data {
-            let (one_tap, equalised) = (y[slot] / (gains[slot] * turn), estimate[slot]);
-            if (one_tap + equalised).norm().is_finite() {
+            let one_tap = now.received[slot] / (gains[slot] * turn);
+            if one_tap.norm().is_finite() && now.estimate.get(slot).is_none_or(|z| z.norm().is_finite()) {
                 points.one_tap.push(one_tap);
-                points.equalised.push(equalised);
-                points.ideal.push(ideal.point(ideal.decide(x[slot])));
+                points.equalised.extend(now.estimate.get(slot));
+                points.ideal.push(ideal.point(ideal.decide(now.sent[slot])));
                 points.strength.push(gains[slot].norm());
             }
         }
     }
-    if !subject.equalize {
-        points.equalised.clear();
-    }
-    Some(points).filter(|p| !p.one_tap.is_empty())
+    points
 }
 
 /// Where in the frame these samples begin, which repeat it.
@@ -89,20 +115,17 @@ fn place(frame: &[Complex32], samples: &[Complex32]) -> Option<usize> {
     (0..frame.len()).find(|at| look.iter().enumerate().all(|(i, z)| *z == frame[(at + i) % frame.len()]))
 }
 
-/// Symbols that follow another one at once: where that one begins and where they do, in samples from `first` to `end` of a stream whose sample 0 is the `start`-th that was sent.
-fn symbols(config: &Config, frames: bool, start: u64, first: usize, end: usize) -> Vec<(usize, usize)> {
+/// Where symbols begin that lie from `first` to `end` of a stream whose sample 0 is the `start`-th that was sent.
+fn symbols(config: &Config, frames: bool, start: u64, first: usize, end: usize) -> Vec<usize> {
     let length = config.symbol_samples();
     let (period, preamble, count) = match frames {
         false => (length, 0, 1),
         true => (config.frame_samples() + config.gap * config.oversampling, config.preamble_samples(), config.symbols),
     };
-    let begins =
-        |frame: u64, symbol: usize| (frame * period as u64 + (preamble + symbol * length) as u64).checked_sub(start).map(|at| at as usize);
+    let begins = |frame: u64, symbol: usize| (frame * period as u64 + (preamble + symbol * length) as u64).checked_sub(start);
     let frames_there = start / period as u64..(start + end as u64).div_ceil(period as u64);
-    let all = frames_there.flat_map(|frame| (0..count).map(move |symbol| (frame, symbol)));
-    let starts: Vec<usize> =
-        all.filter_map(|(frame, symbol)| begins(frame, symbol)).filter(|at| *at >= first && at + length <= end).collect();
-    starts.windows(2).filter(|pair| pair[1] == pair[0] + length).map(|pair| (pair[0], pair[1])).collect()
+    let all = frames_there.flat_map(|frame| (0..count).filter_map(move |symbol| begins(frame, symbol)));
+    all.map(|at| at as usize).filter(|at| *at >= first && at + length <= end).collect()
 }
 
 struct Carriers<'a> {
