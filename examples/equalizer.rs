@@ -21,11 +21,12 @@ fn main() -> Result<()> {
         Link { ofdm: ofdm.clone(), frames: 40, ibo_db, profile, doppler: 1e-6, snr_db, seed: 3 }
     };
     let mut clouds = Vec::new();
-    println!("16-QAM, back-off 2 dB, 30 dB {:>20} {:>7} {:>7} {:>8}", "frames", "decoded", "EVM %", "BER");
+    println!("16-QAM, back-off 2 dB, 30 dB {:>20} {:>7} {:>7} {:>10} {:>8}", "frames", "decoded", "EVM %", "weighted %", "BER");
     for (paths, title) in [(1, "one path"), (2, "two paths")] {
         let (one_tap, read) = run(&link(paths, 2.0, 30.0), &Reading::default())?;
         for (name, q) in [("one tap a carrier", one_tap), ("learned curve, BDAR", read)] {
-            println!("{title:<20} {name:<21} {:>6} {:>7} {:>7.2} {:>8.1e}", q.packets, q.decoded, q.evm.percent(), q.ber.rate());
+            let (plain, weighted) = (q.evm.percent(), q.weighted.percent());
+            println!("{title:<20} {name:<21} {:>6} {:>7} {plain:>7.2} {weighted:>10.2} {:>8.1e}", q.packets, q.decoded, q.ber.rate());
             clouds.push(Constellation { title: format!("{title}, {name}, EVM {:.1} %", q.evm.percent()), symbols: wide(&q.points) });
         }
     }

@@ -11,9 +11,9 @@ use num_traits::Zero;
 
 use crate::{
     blocks::{Amplifier, Fading, OfdmRx, OfdmTx, Staged},
-    channel::{self, FadingConfig, Model, Noise, Profile},
+    channel::{self, FadingConfig, Model, Noise, Profile, Stage},
     metrics::{Ber, Evm},
-    ofdm::{Code, Config, Constellation, Packet, RandomBits, Reading, Receiver, Source, Transmitter},
+    ofdm::{Code, Config, Constellation, Demodulator, Packet, RandomBits, Reading, Receiver, Source, Transmitter},
 };
 
 /// The link.
@@ -29,7 +29,7 @@ pub struct Link {
     pub profile: Profile,
     /// Doppler frequency in cycles a sample.
     pub doppler: f64,
-    /// Power of the amplifier's input over that of the noise, in dB.
+    /// Mean power of the received signal over that of the noise, in dB, over the record.
     pub snr_db: f64,
     /// Seed of channel and noise.
     pub seed: u64,
@@ -46,6 +46,8 @@ pub struct Quality {
     pub decoded: u64,
     /// Error vector magnitude against what was sent.
     pub evm: Evm,
+    /// The same with carriers weighted by the power of their channel: one in a fade counts for little, as it does to a decoder.
+    pub weighted: Evm,
     /// Bit errors before decoding.
     pub ber: Ber,
     /// The last constellation points, at most some thousand: for a picture.
@@ -68,10 +70,11 @@ pub fn run(link: &Link, reading: &Reading) -> Result<(Quality, Quality)> {
     // A frame more than are counted, so that the last one has an end.
     let samples = (link.frames + 1) * period(config) as u64;
     let tx = OfdmTx::new(Transmitter::new(config.clone(), Source::RandomFrames)?, Some(samples));
-    let amplifier = Amplifier::new(channel::Amplifier::new(Model::Rapp { smoothness: 2.0 }, link.ibo_db)?);
-    let fading = FadingConfig::new(link.profile.clone(), link.doppler);
-    let fading = Fading::new(channel::Fading::new(&fading, link.seed)?);
-    let noise = Staged::new(Noise::new(link.snr_db, link.seed)?);
+    let amplifier = channel::Amplifier::new(Model::Rapp { smoothness: 2.0 }, link.ibo_db)?;
+    let fading = channel::Fading::new(&FadingConfig::new(link.profile.clone(), link.doppler), link.seed)?;
+    let mut noise = Noise::new(link.snr_db, link.seed)?;
+    noise.set_signal_power(received_power(config, samples, amplifier.clone(), fading.clone())?)?;
+    let (amplifier, fading, noise) = (Amplifier::new(amplifier), Fading::new(fading), Staged::new(noise));
     let one_tap = OfdmRx::new(Receiver::new(config.clone())?).keep_packets();
     let reader = OfdmRx::new(Receiver::new(config.clone())?.reading(reading)?).keep_packets();
     let (points_1, points_2) = (NullSink::<Complex32>::new(), NullSink::<Complex32>::new());
@@ -88,6 +91,22 @@ pub fn run(link: &Link, reading: &Reading) -> Result<(Quality, Quality)> {
     Ok((quality(link, one_tap.get(&fg)?.packets())?, quality(link, reader.get(&fg)?.packets())?))
 }
 
+/// Mean power behind amplifier and channel, from a rehearsal without the flowgraph.
+fn received_power(config: &Config, samples: u64, mut amplifier: channel::Amplifier, mut fading: channel::Fading) -> Result<f64> {
+    let mut transmitter = Transmitter::new(config.clone(), Source::RandomFrames)?;
+    let mut piece = vec![Complex32::zero(); 4096];
+    let (mut energy, mut left) = (0.0, samples as usize);
+    while left > 0 {
+        let n = left.min(piece.len());
+        transmitter.fill(&mut piece[..n]);
+        amplifier.process(&mut piece[..n]);
+        fading.process(&mut piece[..n]);
+        energy += piece[..n].iter().map(|z| f64::from(z.norm_sqr())).sum::<f64>();
+        left -= n;
+    }
+    Ok(energy / samples as f64)
+}
+
 /// Samples from one frame to the next.
 fn period(config: &Config) -> usize {
     config.frame_samples() + config.gap * config.oversampling
@@ -98,6 +117,8 @@ fn quality(link: &Link, packets: &[Packet]) -> Result<Quality> {
     let config = &link.ofdm;
     let constellation = Constellation::new(config.modulation);
     let code = config.code.map(|rate| Code::new(config, rate)).transpose()?;
+    let demodulator = Demodulator::new(config)?;
+    let slots = demodulator.data_slots();
     let mut random = RandomBits::new(config.seed);
     let mut data = vec![0; code.as_ref().map_or(config.payload_bits(), Code::data_bits)];
     let mut ideal = vec![Complex32::zero(); config.symbols * config.data_carriers()];
@@ -114,7 +135,11 @@ fn quality(link: &Link, packets: &[Packet]) -> Result<Quality> {
         }
         let payload = code.as_ref().map_or_else(|| data.clone(), |code| code.encode(&data));
         constellation.map(&payload, &mut ideal);
-        packet.points.iter().zip(&ideal).for_each(|(&z, &ideal)| quality.evm.push(z, ideal));
+        for (i, (&z, &ideal)) in packet.points.iter().zip(&ideal).enumerate() {
+            let weight = packet.channel[slots[i % slots.len()]].norm();
+            quality.evm.push(z, ideal);
+            quality.weighted.push(z * weight, ideal * weight);
+        }
         quality.ber.extend(&payload, &packet.bits);
         quality.packets += 1;
         // Without a code a packet is right where all its bits are.

@@ -196,7 +196,13 @@ fn pictures(outcome: &Outcome) -> Vec<(&'static str, Figure)> {
         }
         let title = format!("The transmitter's amplifier, learned from {symbols} symbols");
         let caption = "Amplitudes in units of the signal's rms before clipping; the output has rms 1 and, on average, phase 0.";
-        figures.push(("amplifier", plot::am_am_pm(title, &AmplifierCurve::default(), &[learned]).captioned(caption)));
+        // Tenths of a degree are noise: they must not fill the panel.
+        let reach = learned.phase_deg.iter().map(|p| 1.2 * p.abs()).fold(5.0, f64::max);
+        let mut figure = plot::am_am_pm(title, &AmplifierCurve::default(), &[learned]).captioned(caption);
+        if let Some(panel) = figure.panels.get_mut(1) {
+            panel.y = panel.y.clone().range(-reach, reach);
+        }
+        figures.push(("amplifier", figure));
     }
     figures
 }

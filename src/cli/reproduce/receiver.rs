@@ -10,7 +10,7 @@ use crate::Result;
 use crate::cli::{parallel, progress};
 use crate::ofdm::trial::{Case, Contender, Score, Trial, snr_at};
 use crate::ofdm::{Config, Method, Modulation};
-use crate::plot::{self, Axis, Figure, Series};
+use crate::plot::{self, Axis, Figure, Mark, Panel};
 
 /// Packets of one piece of work.
 const PIECE: usize = 10;
@@ -138,21 +138,26 @@ fn thresholds(rows: &[Row]) -> Vec<(usize, &'static str, Option<f64>)> {
 fn picture(rows: &[Row]) -> Figure {
     let mut panels = Vec::new();
     for study in 0..STUDIES.len() {
-        let series = |value: &dyn Fn(&Score) -> f64| -> Vec<Series> {
-            let line = |contender: Contender| {
+        // Each contender has its colour in all panels.
+        let marks = |value: &dyn Fn(&Score) -> f64| -> Vec<Mark> {
+            let line = |(i, contender): (usize, Contender)| {
                 let own = rows.iter().filter(|r| r.study == study && r.contender == contender);
-                Series::new(contender.name(), own.map(|r| [r.snr_db, value(&r.score)]).collect())
+                let points = own.map(|r| [r.snr_db, value(&r.score)]).collect();
+                Mark::Line { name: contender.name().into(), note: String::new(), points, style: plot::style_at(i) }
             };
-            contenders(study).into_iter().map(line).collect()
+            let here = contenders(study);
+            Contender::ALL.into_iter().enumerate().filter(|(_, c)| here.contains(c)).map(line).collect()
         };
         let snr = || Axis::new("SNR", "dB");
         // A logarithmic axis has no place for no errors: those packets are drawn at half a packet.
         let least = rows.iter().map(|r| 0.5 / r.score.packets as f64).fold(1.0, f64::min);
         let errors = Axis::new("packet errors", "").log().range(least, 1.2);
-        panels.push(plot::lines(title(study), snr(), errors, &series(&|s| s.per().max(0.5 / s.packets.max(1) as f64))));
-        panels.push(plot::lines(title(study), snr(), Axis::new("EVM", "%").log(), &series(&Score::evm_percent)));
+        let per = marks(&|s| s.per().max(0.5 / s.packets.max(1) as f64));
+        panels.push(Panel { marks: per, ..Panel::new(snr(), errors).titled(title(study)) });
+        let evm = Panel::new(snr(), Axis::new("EVM", "%").log()).titled(title(study));
+        panels.push(Panel { marks: marks(&Score::evm_percent), ..evm });
     }
-    Figure { width: 1000.0, ..Figure::compose("Reception through a saturated amplifier", 2, panels) }.captioned(CAPTION)
+    Figure { width: 1000.0, panels, ..Figure::new("Reception through a saturated amplifier") }.columns(2).captioned(CAPTION)
 }
 
 fn table(rows: &[Row]) -> String {
