@@ -49,15 +49,13 @@ pub(in crate::cli) fn write_json(output: &OutputArgs, value: &Value) -> Result<(
 pub(in crate::cli) fn write(output: &OutputArgs, subject: &Subject, outcome: &Outcome) -> Result<()> {
     let filters = ranked(subject, outcome);
     let figures = signal::figures(subject, filters.first());
-    write_json(output, &json(subject, outcome, &filters, &figures))?;
     let summary = summary(subject, outcome, &figures);
+    // The table first: a disk that is full must not take it along.
+    let _ = write!(std::io::stdout().lock(), "{summary}\n\n{}", table(&filters));
+    write_json(output, &json(subject, outcome, &filters, &figures))?;
     if let Some(folder) = &output.out {
         page(subject, &filters, &figures, folder, &summary)?;
-    }
-    let mut stdout = std::io::stdout().lock();
-    let _ = write!(stdout, "{summary}\n\n{}", table(&filters));
-    if let Some(folder) = &output.out {
-        let _ = writeln!(stdout, "{}", folder.join("report.html").display());
+        let _ = writeln!(std::io::stdout().lock(), "{}", folder.join("report.html").display());
     }
     Ok(())
 }
