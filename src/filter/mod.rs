@@ -13,6 +13,7 @@
 
 mod covariance;
 pub mod em;
+pub mod ensemble;
 mod guard;
 mod kernel_filter;
 mod krlst;

@@ -103,6 +103,32 @@ macro_rules! plain {
                 ((a + e) + (c + g)) + ((b + f) + (d + h))
             }
             #[inline(always)]
+            fn greatest(self) -> $scalar {
+                self.0.into_iter().fold(<$scalar>::NEG_INFINITY, <$scalar>::max)
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                Self(std::array::from_fn(|i| self.0[i].sqrt()))
+            }
+            #[inline(always)]
+            fn recip(self) -> Self {
+                Self(std::array::from_fn(|i| 1.0 / self.0[i]))
+            }
+            #[inline(always)]
+            fn rough_recip(self) -> Self {
+                self.recip()
+            }
+            #[inline(always)]
+            fn parts(self) -> (Self, Self) {
+                let mantissa = (1 << $bits) - 1;
+                let exponent = |x: $scalar| ((x.to_bits() >> $bits) as i32 - ((<$scalar>::MAX_EXP) - 1)) as $scalar;
+                let one: $scalar = 1.0;
+                (
+                    Self(std::array::from_fn(|i| exponent(self.0[i]))),
+                    Self(std::array::from_fn(|i| <$scalar>::from_bits(self.0[i].to_bits() & mantissa | one.to_bits()))),
+                )
+            }
+            #[inline(always)]
             fn exp2(self, constants: &Self::Exp2) -> Self {
                 let whole = self.add(constants.round);
                 let part = self.sub(whole.sub(constants.round));

@@ -17,6 +17,9 @@ macro_rules! vector {
         split |$x:ident, $magic:ident| $split:expr,
         exponent |$p:ident, $whole:ident| $exponent:expr,
         sum |$v:ident| $sum:expr,
+        greatest |$g:ident| $greatest:expr,
+        $sqrt:ident, recip |$r:ident| $recip:expr, rough |$q:ident| $rough:expr,
+        parts |$y:ident| $parts:expr,
         $round:ident $coefficients:ident $halves:ty
     ) => {
         $(#[$doc])*
@@ -96,6 +99,36 @@ macro_rules! vector {
                 unsafe { $sum }
             }
             #[inline(always)]
+            fn greatest(self) -> $scalar {
+                let $g = self.0;
+                // SAFETY: see `splat`.
+                unsafe { $greatest }
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                // SAFETY: see `splat`.
+                Self(unsafe { $sqrt(self.0) })
+            }
+            #[inline(always)]
+            fn recip(self) -> Self {
+                let $r = self.0;
+                // SAFETY: see `splat`.
+                Self(unsafe { $recip })
+            }
+            #[inline(always)]
+            fn rough_recip(self) -> Self {
+                let $q = self.0;
+                // SAFETY: see `splat`.
+                Self(unsafe { $rough })
+            }
+            #[inline(always)]
+            fn parts(self) -> (Self, Self) {
+                let $y = self.0;
+                // SAFETY: see `splat`.
+                let (exponent, mantissa) = unsafe { $parts };
+                (Self(exponent), Self(mantissa))
+            }
+            #[inline(always)]
             fn exp2(self, constants: &Self::Exp2) -> Self {
                 let ($x, $magic) = (self.0, constants.round.0);
                 // SAFETY: see `splat`.
@@ -121,6 +154,22 @@ vector! {
         let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
         _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
     },
+    greatest |v| {
+        let four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
+        let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+        _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)))
+    },
+    // One step of Newton's method doubles the bits of the estimate.
+    _mm256_sqrt_ps, recip |x| {
+        let r = _mm256_rcp_ps(x);
+        _mm256_mul_ps(r, _mm256_fnmadd_ps(x, r, _mm256_set1_ps(2.0)))
+    }, rough |x| _mm256_rcp_ps(x),
+    parts |x| {
+        let bits = _mm256_castps_si256(x);
+        let exponent = _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_srli_epi32::<23>(bits), _mm256_set1_epi32(127)));
+        let mantissa = _mm256_or_si256(_mm256_and_si256(bits, _mm256_set1_epi32(0x7f_ffff)), _mm256_set1_epi32(0x3f80_0000));
+        (exponent, _mm256_castsi256_ps(mantissa))
+    },
     ROUND_F32 EXP2_F32 HalvesF32
 }
 
@@ -138,6 +187,20 @@ vector! {
         let two = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd::<1>(v));
         _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
     },
+    greatest |v| {
+        let two = _mm_max_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd::<1>(v));
+        _mm_cvtsd_f64(_mm_max_sd(two, _mm_unpackhi_pd(two, two)))
+    },
+    _mm256_sqrt_pd, recip |x| _mm256_div_pd(_mm256_set1_pd(1.0), x), rough |x| _mm256_div_pd(_mm256_set1_pd(1.0), x),
+    parts |x| {
+        // There is no conversion of 64-bit integers: a double of 2^52 holds one in its low bits.
+        let bits = _mm256_castpd_si256(x);
+        let biased = _mm256_or_si256(_mm256_srli_epi64::<52>(bits), _mm256_castpd_si256(_mm256_set1_pd(4_503_599_627_370_496.0)));
+        let exponent = _mm256_sub_pd(_mm256_castsi256_pd(biased), _mm256_set1_pd(4_503_599_627_370_496.0 + 1023.0));
+        let one = _mm256_castpd_si256(_mm256_set1_pd(1.0));
+        let mantissa = _mm256_or_si256(_mm256_and_si256(bits, _mm256_set1_epi64x((1 << 52) - 1)), one);
+        (exponent, _mm256_castsi256_pd(mantissa))
+    },
     ROUND_F64 EXP2_F64 Plain<f64>
 }
 
@@ -150,6 +213,12 @@ vector! {
     split |x, _magic| (_mm512_cvtps_epi32(x), _mm512_sub_ps(x, _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x))),
     exponent |p, whole| _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32::<23>(whole))),
     sum |v| _mm512_reduce_add_ps(v),
+    greatest |v| _mm512_reduce_max_ps(v),
+    _mm512_sqrt_ps, recip |x| {
+        let r = _mm512_rcp14_ps(x);
+        _mm512_mul_ps(r, _mm512_fnmadd_ps(x, r, _mm512_set1_ps(2.0)))
+    }, rough |x| _mm512_rcp14_ps(x),
+    parts |x| (_mm512_getexp_ps(x), _mm512_getmant_ps::<_MM_MANT_NORM_1_2, _MM_MANT_SIGN_SRC>(x)),
     ROUND_F32 EXP2_F32 HalvesF32
 }
 
@@ -164,5 +233,8 @@ vector! {
     },
     exponent |p, whole| _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(p), _mm512_slli_epi64::<52>(_mm512_castpd_si512(whole)))),
     sum |v| _mm512_reduce_add_pd(v),
+    greatest |v| _mm512_reduce_max_pd(v),
+    _mm512_sqrt_pd, recip |x| _mm512_div_pd(_mm512_set1_pd(1.0), x), rough |x| _mm512_div_pd(_mm512_set1_pd(1.0), x),
+    parts |x| (_mm512_getexp_pd(x), _mm512_getmant_pd::<_MM_MANT_NORM_1_2, _MM_MANT_SIGN_SRC>(x)),
     ROUND_F64 EXP2_F64 Plain<f64>
 }

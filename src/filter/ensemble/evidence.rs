@@ -1,0 +1,151 @@
+//! Which member describes the channel: predictive likelihood with forgetting.
+//!
+//! `log w ← forgetting · log w − ln V − min(|e|²/V, 25)` (Raftery, Karny and Ettler 2010), in powers of two and for four samples at once: the variances
+//! are multiplied before their logarithm is taken, each in units of the last variance of the whole, so that no product leaves the range of the numbers.
+
+use serde::{Deserialize, Serialize};
+
+use super::constants::{MEMBERS, NOISE_WINDOW, OUTLIER, SURPRISE};
+use crate::Real;
+use crate::simd::{Op, Row, Vector};
+
+/// What is known of how well sixteen members predict.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) struct Evidence<T: Real> {
+    /// Logarithms to base 2, the greatest of all members that run is 0.
+    pub(super) log: Row<T>,
+    /// `2^log`, normalised.
+    pub(super) weight: Row<T>,
+    /// Variance of the noise that each member sees.
+    pub(super) noise: Row<T>,
+    /// The most that `log` may be: 0, or `NOTHING` for a member that does not take part.
+    pub(super) bound: Row<T>,
+    product: Row<T>,
+    surprise: Row<T>,
+}
+
+/// The logarithm of no weight at all.
+pub(super) const NOTHING: f64 = -100.0;
+/// The least variance that is computed with.
+pub(super) const LEAST: f64 = 1e-30;
+
+impl<T: Real> Evidence<T> {
+    /// `members` that take part, equally likely.
+    pub(super) fn new(members: usize) -> Self {
+        let bound = Row(std::array::from_fn(|i| if i < members { T::zero() } else { T::of(NOTHING) }));
+        Self {
+            log: bound,
+            weight: Row(std::array::from_fn(|i| if i < members { T::of(1.0 / members as f64) } else { T::zero() })),
+            noise: Row([T::one(); MEMBERS]),
+            bound,
+            product: Row([T::one(); MEMBERS]),
+            surprise: Row::default(),
+        }
+    }
+
+    pub(super) fn is_sound(&self) -> bool {
+        [&self.log, &self.weight, &self.noise, &self.product, &self.surprise, &self.bound].iter().all(|r| r.0.iter().all(|x| x.is_finite()))
+            && self.noise.0.iter().all(|&x| x > T::zero())
+    }
+
+    /// The member with the greatest weight.
+    pub(super) fn best(&self) -> usize {
+        let log = |i: usize| if self.log.0[i].is_finite() { self.log.0[i] } else { T::neg_infinity() };
+        (1..MEMBERS).fold(0, |best, i| if log(i) > log(best) { i } else { best })
+    }
+
+    /// The part of the weight that members have, of all: `log` of the sum of `2^log`.
+    pub(super) fn total(&self) -> f64 {
+        self.log.0.iter().map(|x| x.wide().exp2()).sum::<f64>().log2()
+    }
+
+    pub(super) fn load<V: Vector<T>>(&self, group: usize) -> Judge<T, V> {
+        Judge {
+            weight: self.weight.get(group),
+            noise: self.noise.get(group),
+            product: self.product.get(group),
+            surprise: self.surprise.get(group),
+            scalar: std::marker::PhantomData,
+        }
+    }
+}
+
+/// Some members while they run.
+pub(super) struct Judge<T, V> {
+    pub(super) weight: V,
+    pub(super) noise: V,
+    product: V,
+    surprise: V,
+    scalar: std::marker::PhantomData<T>,
+}
+
+impl<T: Real, V: Vector<T>> Judge<T, V> {
+    /// Takes in the squared error of a prediction of that variance; `relative` is one over the unit of variances. `pace` is that of the noise.
+    #[inline(always)]
+    pub(super) fn take(&mut self, square: V, variance: V, relative: V, pace: V) {
+        let z = square.mul(variance.recip());
+        self.surprise = z.min(V::splat(T::of(SURPRISE))).add(self.surprise);
+        self.product = variance.mul(relative).mul(self.product);
+        let one = V::splat(T::one());
+        self.noise = z.min(V::splat(T::of(OUTLIER))).sub(one).fma(pace, one).mul(self.noise).max(V::splat(T::of(LEAST)));
+    }
+
+    #[inline(always)]
+    pub(super) fn store(self, to: &mut Evidence<T>, group: usize) {
+        to.noise.put(group, self.noise);
+        to.product.put(group, self.product);
+        to.surprise.put(group, self.surprise);
+    }
+}
+
+/// The pace of the noise variance after so many samples.
+pub(super) fn noise_pace<T: Real>(learned: u64) -> T {
+    T::of(1.0 / NOISE_WINDOW.min(learned as f64 + 1.0))
+}
+
+/// Turns the evidence of four samples into weights; members that do not run keep their place behind those that do.
+pub(super) struct Weigh<'a, T: Real> {
+    pub(super) running: [Option<&'a mut Evidence<T>>; 2],
+    /// What remains of the evidence after those samples.
+    pub(super) forgetting: T,
+}
+
+impl<T: Real> Op<T> for Weigh<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<T>>(self) {
+        let nothing = V::splat(T::of(NOTHING));
+        let (least, most) = (V::splat(T::of(LEAST)), V::splat(T::of(1e30)));
+        let mut greatest = T::of(NOTHING);
+        let mut running = self.running;
+        for e in running.iter_mut().flatten() {
+            for g in 0..Row::<T>::groups::<V>() {
+                let likely = e.surprise.get::<V>(g).fma(V::splat(T::LOG2_E()), e.product.get::<V>(g).max(least).min(most).log2());
+                let log = e.log.get::<V>(g).fma(V::splat(self.forgetting), V::splat(T::zero()).sub(likely));
+                let log = log.add(e.bound.get(g));
+                greatest = greatest.max(log.greatest());
+                e.log.put(g, log);
+                e.product.put(g, V::splat(T::one()));
+                e.surprise.put(g, V::splat(T::zero()));
+            }
+        }
+        let (constants, mut sum) = (V::exp2_constants(), T::zero());
+        for e in running.iter_mut().flatten() {
+            for g in 0..Row::<T>::groups::<V>() {
+                let log = e.log.get::<V>(g).sub(V::splat(greatest)).max(nothing);
+                let weight = log.exp2(&constants);
+                e.log.put(g, log);
+                e.weight.put(g, weight);
+                sum += weight.sum();
+            }
+        }
+        let share = V::splat(sum.recip());
+        for e in running.iter_mut().flatten() {
+            for g in 0..Row::<T>::groups::<V>() {
+                e.weight.put(g, e.weight.get::<V>(g).mul(share));
+            }
+        }
+    }
+}
