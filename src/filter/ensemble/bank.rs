@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::constants::*;
 use super::evidence::{Evidence, LEAST, NOTHING};
-use super::features::{Feature, Streams};
+use super::features::{Feature, Streams, seconds};
 use super::matrix::Matrix;
 use super::planes::Planes;
 use crate::Real;
@@ -234,6 +234,14 @@ impl<T: Real> Bank<T> {
         let relative = own / power.max(f64::MIN_POSITIVE);
         let ridge = if eager { (10.0 * relative).min(1e-2) } else { (1e3 * relative).min(1.0) } / n;
         g.add_to_diagonal(1e-7 * g.trace() / g.n() as f64 + ridge);
+        let smooth = (SMOOTH * relative).min(SMOOTH_MOST) / n;
+        for second in seconds(&self.features) {
+            for &(i, a) in &second {
+                for &(j, b) in &second {
+                    g.set(i, j, g.at(i, j) + smooth * a * b);
+                }
+            }
+        }
         let Some(inverses) = g.inverses(level, &self.sizes) else { return };
         let first = !self.is_ready();
         if eager {
@@ -249,8 +257,7 @@ impl<T: Real> Bank<T> {
         self.inverses = inverses.iter().map(Inverse::new).collect();
         if first {
             self.evidence = Evidence::new(SLOTS);
-            self.evidence.log.0[..SLOTS].fill(T::of(FIRST_EVIDENCE));
-            self.evidence.weight.0.fill(T::zero());
+            self.evidence.level = T::of(FIRST_EVIDENCE);
             self.evidence.noise.0.fill(T::of((2.0 * noise).max(LEAST)));
         }
     }
@@ -390,3 +397,8 @@ impl<T: Real> Op<T> for Apply<'_, T> {
 }
 
 const _: () = assert!(NOTHING < FIRST_EVIDENCE);
+impl<T: Real> Bank<T> {
+    pub(super) fn debug(&self) -> String {
+        format!("n {} noise {:?} level {:.1} log {:?}", self.n, &self.evidence.noise.0[..SLOTS], self.evidence.level, &self.evidence.log.0[..SLOTS])
+    }
+}

@@ -29,6 +29,10 @@ pub(super) const EAGER: u64 = 4096;
 pub(super) const LAZY: u64 = 16;
 /// What the curve forgets in a sample.
 pub(super) const CURVE_DRIFT: f64 = 1e-6;
+/// And of how many times the samples it has learned from it forgets the first part.
+pub(super) const CURVE_MEMORY: f64 = 2.0;
+/// It learns nothing while squared errors, averaged over `JUMP_WINDOW` samples, are this many times their variance: the taps are to blame.
+pub(super) const DOUBT: f64 = 3.0;
 /// Learned samples before the curve begins to learn.
 pub(super) const WARM_UP: u64 = 64;
 
@@ -36,6 +40,8 @@ pub(super) const WARM_UP: u64 = 64;
 pub(super) const OUTLIER: f64 = 12.0;
 /// And up to so many times for the evidence.
 pub(super) const SURPRISE: f64 = 25.0;
+/// A squared error of so many times its variance makes the weights change with every sample.
+pub(super) const ALERT: f64 = 9.0;
 /// Samples over which the noise variance is averaged.
 pub(super) const NOISE_WINDOW: f64 = 300.0;
 /// A member whose noise is this many times that of the best takes the best one's taps.
@@ -76,3 +82,6 @@ pub(super) const BANK_EAGER: u64 = 8192;
 pub(super) const BANK_LAZY: u64 = 64;
 /// Logarithm (base 2) of the weight that a member of the bank begins with.
 pub(super) const FIRST_EVIDENCE: f64 = -30.0;
+/// Weight of the bank's prior for smooth gains, in units of the noise over the output's power, and the most it may be.
+pub(super) const SMOOTH: f64 = 100.0;
+pub(super) const SMOOTH_MOST: f64 = 0.1;

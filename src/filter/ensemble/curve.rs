@@ -8,7 +8,7 @@
 use num_complex::{Complex, Complex64};
 use serde::{Deserialize, Serialize};
 
-use super::constants::{CURVE_DRIFT, FLATNESS, GAUGE, OUTLIER, POINTS, ROUGHNESS, STEP};
+use super::constants::{CURVE_DRIFT, CURVE_MEMORY, FLATNESS, GAUGE, OUTLIER, POINTS, ROUGHNESS, STEP};
 use super::matrix::Matrix;
 use super::spline::{gain, weights};
 use crate::Real;
@@ -26,6 +26,8 @@ pub(super) struct Curve<T: Real> {
     #[serde(skip, default = "prior")]
     prior: (Matrix, [Complex64; POINTS]),
     last: [Complex64; POINTS],
+    // Samples since it began.
+    seen: f64,
     /// Variance that the uncertainty of the curve adds to a prediction.
     pub(super) variance: f64,
 }
@@ -61,7 +63,7 @@ impl<T: Real> Curve<T> {
         let (a, b) = prior();
         let prior = (a.clone(), b);
         let one = Complex64::new(1.0, 0.0);
-        let mut curve = Self { theta: [one; POINTS], narrow: [Complex::default(); POINTS], a, b, prior, last: [Complex64::default(); POINTS], variance: 0.0 };
+        let mut curve = Self { theta: [one; POINTS], narrow: [Complex::default(); POINTS], a, b, prior, seen: 0.0, last: [Complex64::default(); POINTS], variance: 0.0 };
         curve.fill();
         curve
     }
@@ -93,7 +95,8 @@ impl<T: Real> Curve<T> {
         if !(weight.is_finite() && d.iter().all(|d| d.norm_sqr().is_finite())) {
             return;
         }
-        let keep = 1.0 - CURVE_DRIFT * samples as f64;
+        self.seen += samples as f64;
+        let keep = 1.0 - (samples as f64 / (CURVE_MEMORY * self.seen + 500.0)).max(CURVE_DRIFT * samples as f64);
         let (a, b) = &self.prior;
         for i in 0..POINTS {
             for j in i..POINTS {
@@ -126,6 +129,7 @@ impl<T: Real> Curve<T> {
             return ratio.into();
         }
         self.theta = stretched.map(|t| t / factor);
+        self.seen = 0.0;
         self.a = self.prior.0.clone();
         self.a.mirror();
         self.b = std::array::from_fn(|i| (0..POINTS).map(|j| self.a.at(i, j) * self.theta[j]).sum());

@@ -13,9 +13,11 @@ use crate::simd::{Op, Row, Vector};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Evidence<T: Real> {
-    /// Logarithms to base 2, the greatest of all members that run is 0.
+    /// Logarithm to base 2 of the greatest weight; that of the better half is 0.
+    pub(super) level: T,
+    /// Logarithms of the others' weights relative to it.
     pub(super) log: Row<T>,
-    /// `2^log`, normalised.
+    /// `2^log`, normalised to a sum of 1.
     pub(super) weight: Row<T>,
     /// Variance of the noise that each member sees.
     pub(super) noise: Row<T>,
@@ -23,6 +25,8 @@ pub(super) struct Evidence<T: Real> {
     pub(super) bound: Row<T>,
     product: Row<T>,
     surprise: Row<T>,
+    // Sum of the weights before they were normalised.
+    total: T,
 }
 
 /// The logarithm of no weight at all.
@@ -35,29 +39,27 @@ impl<T: Real> Evidence<T> {
     pub(super) fn new(members: usize) -> Self {
         let bound = Row(std::array::from_fn(|i| if i < members { T::zero() } else { T::of(NOTHING) }));
         Self {
+            level: T::zero(),
             log: bound,
             weight: Row(std::array::from_fn(|i| if i < members { T::of(1.0 / members as f64) } else { T::zero() })),
             noise: Row([T::one(); MEMBERS]),
             bound,
             product: Row([T::one(); MEMBERS]),
             surprise: Row::default(),
+            total: T::one(),
         }
     }
 
     pub(super) fn is_sound(&self) -> bool {
         [&self.log, &self.weight, &self.noise, &self.product, &self.surprise, &self.bound].iter().all(|r| r.0.iter().all(|x| x.is_finite()))
             && self.noise.0.iter().all(|&x| x > T::zero())
+            && self.level.is_finite()
     }
 
     /// The member with the greatest weight.
     pub(super) fn best(&self) -> usize {
         let log = |i: usize| if self.log.0[i].is_finite() { self.log.0[i] } else { T::neg_infinity() };
         (1..MEMBERS).fold(0, |best, i| if log(i) > log(best) { i } else { best })
-    }
-
-    /// The part of the weight that members have, of all: `log` of the sum of `2^log`.
-    pub(super) fn total(&self) -> f64 {
-        self.log.0.iter().map(|x| x.wide().exp2()).sum::<f64>().log2()
     }
 
     pub(super) fn load<V: Vector<T>>(&self, group: usize) -> Judge<T, V> {
@@ -104,7 +106,8 @@ pub(super) fn noise_pace<T: Real>(learned: u64) -> T {
     T::of(1.0 / NOISE_WINDOW.min(learned as f64 + 1.0))
 }
 
-/// Turns the evidence of four samples into weights; members that do not run keep their place behind those that do.
+/// Turns the evidence of four samples into weights, and returns the share that each half has; members that do not run keep their place behind those that
+/// do.
 pub(super) struct Weigh<'a, T: Real> {
     pub(super) running: [Option<&'a mut Evidence<T>>; 2],
     /// What remains of the evidence after those samples.
@@ -112,40 +115,47 @@ pub(super) struct Weigh<'a, T: Real> {
 }
 
 impl<T: Real> Op<T> for Weigh<'_, T> {
-    type Output = ();
+    type Output = [T; 2];
 
     #[inline(always)]
-    fn run<V: Vector<T>>(self) {
+    fn run<V: Vector<T>>(self) -> [T; 2] {
         let nothing = V::splat(T::of(NOTHING));
-        let (least, most) = (V::splat(T::of(LEAST)), V::splat(T::of(1e30)));
-        let mut greatest = T::of(NOTHING);
+        let (least, greatest) = (V::splat(T::of(LEAST)), V::splat(T::of(1e30)));
+        let constants = V::exp2_constants();
         let mut running = self.running;
         for e in running.iter_mut().flatten() {
+            let mut most = T::neg_infinity();
             for g in 0..Row::<T>::groups::<V>() {
-                let likely = e.surprise.get::<V>(g).fma(V::splat(T::LOG2_E()), e.product.get::<V>(g).max(least).min(most).log2());
-                let log = e.log.get::<V>(g).fma(V::splat(self.forgetting), V::splat(T::zero()).sub(likely));
-                let log = log.add(e.bound.get(g));
-                greatest = greatest.max(log.greatest());
+                let likely = e.surprise.get::<V>(g).fma(V::splat(T::LOG2_E()), e.product.get::<V>(g).max(least).min(greatest).log2());
+                let log = e.log.get::<V>(g).fma(V::splat(self.forgetting), e.bound.get::<V>(g).sub(likely));
+                most = most.max(log.greatest());
                 e.log.put(g, log);
                 e.product.put(g, V::splat(T::one()));
                 e.surprise.put(g, V::splat(T::zero()));
             }
-        }
-        let (constants, mut sum) = (V::exp2_constants(), T::zero());
-        for e in running.iter_mut().flatten() {
+            let mut sum = T::zero();
             for g in 0..Row::<T>::groups::<V>() {
-                let log = e.log.get::<V>(g).sub(V::splat(greatest)).max(nothing);
+                let log = e.log.get::<V>(g).sub(V::splat(most)).max(nothing);
                 let weight = log.exp2(&constants);
                 e.log.put(g, log);
                 e.weight.put(g, weight);
                 sum += weight.sum();
             }
-        }
-        let share = V::splat(sum.recip());
-        for e in running.iter_mut().flatten() {
+            let share = V::splat(sum.recip());
             for g in 0..Row::<T>::groups::<V>() {
                 e.weight.put(g, e.weight.get::<V>(g).mul(share));
             }
+            e.level = self.forgetting * e.level + most;
+            e.total = sum;
         }
+        // Only differences count.
+        let most = running.iter().flatten().fold(T::neg_infinity(), |most, e| most.max(e.level));
+        let shares = running.map(|e| {
+            e.map_or(T::zero(), |e| {
+                e.level = (e.level - most).max(T::of(NOTHING));
+                e.level.exp2() * e.total
+            })
+        });
+        shares.map(|share| share / (shares[0] + shares[1]))
     }
 }

@@ -120,6 +120,17 @@ impl<T: Real> Lanes<T> {
         }
     }
 
+    /// The carrier took over a rotation of `step` radians a sample.
+    pub(super) fn rotate(&mut self, step: f64) {
+        let step = T::of(step);
+        for t in &mut self.taps {
+            for m in 0..MEMBERS {
+                t.v_re.0[m] += step * t.im.0[m];
+                t.v_im.0[m] -= step * t.re.0[m];
+            }
+        }
+    }
+
     /// The units of input and curve have changed: all taps are multiplied by `factor`.
     pub(super) fn scale(&mut self, factor: Complex64) {
         for l in 0..self.taps.len() {

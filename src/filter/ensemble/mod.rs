@@ -3,6 +3,7 @@
 mod acquisition;
 mod adaptive;
 mod bank;
+mod carrier;
 mod config;
 mod constants;
 mod curve;
@@ -23,6 +24,7 @@ pub use config::{EnsembleConfig, pair};
 
 use self::acquisition::Acquisition;
 use self::bank::Bank;
+use self::carrier::Carrier;
 use self::constants::*;
 use self::curve::Curve;
 use self::features::Streams;
@@ -59,21 +61,24 @@ pub struct Ensemble<T: Real> {
     v: Vec<T>,
     weight: Vec<T>,
     clock: Clock,
+    carrier: Carrier,
     offset: Complex64,
     offset_variance: f64,
     // Of the present cell: sum of weights, and of weighted errors.
     offset_sums: (f64, Complex64),
-    // Average squared error in units of its variance; its greatest value in the cell.
+    // Average squared error in units of its variance.
     surprise: f64,
-    shock: f64,
     // Mean power of the output.
     power: f64,
-    // Samples of the present four that were learned.
+    // Samples of the present four that were learned, and whether to weigh members after every one of them.
     phase: usize,
+    alert: bool,
     // One over the unit of variances.
     relative: f64,
     taps: Vec<Complex64>,
     running: [bool; 2],
+    // Weights of lanes and bank.
+    shares: [T; 2],
 }
 
 /// What has been counted.
@@ -118,17 +123,19 @@ impl<T: Real> Ensemble<T> {
             p: Planes::new(0),
             v: vec![T::zero(); BLOCK],
             weight: vec![T::zero(); BLOCK],
-            clock: Clock { cell: QUAD, length: QUAD, next_shape: REFRESH_FIRST, ..Clock::default() },
+            clock: Clock { cell: 1, length: 1, next_shape: REFRESH_FIRST, ..Clock::default() },
+            carrier: Carrier::default(),
             offset: Complex64::default(),
             offset_variance: OFFSET_PRIOR,
             offset_sums: (0.0, Complex64::default()),
             surprise: 1.0,
-            shock: 1.0,
             power: 0.0,
             phase: 0,
+            alert: true,
             relative: 1.0,
             taps: vec![Complex64::default(); config.taps],
             running: [true, true],
+            shares: [T::one(), T::zero()],
             config,
         })
     }
@@ -148,6 +155,11 @@ impl<T: Real> Ensemble<T> {
         self.curve.gain(envelope * self.input.inverse())
     }
 
+    /// The carrier offset that was found, in radians a sample.
+    pub fn carrier(&self) -> f64 {
+        self.carrier.step
+    }
+
     /// The constant that the receiver adds.
     pub fn offset(&self) -> Complex64 {
         self.offset
@@ -155,8 +167,7 @@ impl<T: Real> Ensemble<T> {
 
     /// The part of the weight that the bank for still channels has.
     pub fn stillness(&self) -> f64 {
-        let [lanes, bank] = [&self.lanes.evidence, &self.bank.evidence].map(|e| e.weight.0.iter().map(|w| w.wide()).sum::<f64>());
-        bank / (lanes + bank)
+        self.shares[1].wide()
     }
 
     /// The taps of the heaviest member, for the curve's outputs.
@@ -181,9 +192,7 @@ impl<T: Real> Tracker<T> for Ensemble<T> {
             let n = (rx.len() - done).min(self.clock.cell - self.clock.at);
             let from = self.clock.at;
             self.chunk(&tx[done..done + n], &rx[done..done + n], learn);
-            for i in 0..n {
-                prediction[done + i] = self.p.at(from + i);
-            }
+            self.carrier.redo(&self.p, from, &mut prediction[done..done + n]);
             if let Some(v) = variance.as_deref_mut() {
                 v[done..done + n].copy_from_slice(&self.v[from..from + n]);
             }
@@ -210,5 +219,12 @@ impl<T: Real> Tracker<T> for Ensemble<T> {
             portrait.gain = envelopes.map(|r| (r, self.gain(r))).collect();
         }
         portrait
+    }
+}
+impl<T: Real> Ensemble<T> {
+    #[doc(hidden)]
+    pub fn debug(&self) -> String {
+        let b = self.lanes.evidence.best();
+        format!("best {b} noise {:.2e} acq {} unit {:.3e} G {:.2} {:.2} {:.2} {:.2} v {:.1e} bank {}", self.lanes.evidence.noise.0[b].wide(), self.acquisition.left, self.input.inverse(), self.curve.gain(1.0), self.curve.gain(2.0), self.curve.gain(2.5), self.curve.gain(3.0), self.curve.variance, self.bank.debug())
     }
 }

@@ -18,8 +18,8 @@ use super::planes::Planes;
 use crate::Real;
 use crate::simd::{Level, Op, Vector};
 
-/// Samples that the covariance of the input remembers.
-const WINDOW: f64 = 20_000.0;
+/// Windows that the covariance of the input remembers.
+const WINDOW: f64 = 4000.0;
 
 /// Covariance of the input, power of the taps, and what follows from them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -69,10 +69,10 @@ impl<T: Real> Shape<T> {
         self.tau *= factor;
     }
 
-    /// Takes in a window of the curve's outputs, newest first, that stands for `samples` of them.
-    pub(super) fn observe(&mut self, u: &[Complex64], samples: f64) {
-        self.count = (self.count + samples).min(WINDOW);
-        let pace = (samples / self.count).min(1.0);
+    /// Takes in a window of the curve's outputs, newest first.
+    pub(super) fn observe(&mut self, u: &[Complex64]) {
+        self.count = (self.count + 1.0).min(WINDOW);
+        let pace = 1.0 / self.count;
         for (i, a) in u.iter().enumerate() {
             for (j, b) in u.iter().enumerate().skip(i) {
                 let r = self.covariance.at(i, j);
@@ -226,7 +226,7 @@ mod tests {
         for t in 0..4000u32 {
             let sample = |k: u32| Complex64::cis(f64::from(k) * f64::from(k) * 0.37);
             let u: Vec<Complex64> = (0..n as u32).map(|l| sample(t + 9 - l) + sample(t + 8 - l) * 0.5).collect();
-            shape.observe(&u, 1.0);
+            shape.observe(&u);
         }
         shape.power = (0..n).map(|l| 0.5f64.powi(l as i32)).collect();
         shape.refresh(Level::Plain).unwrap();

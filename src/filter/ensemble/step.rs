@@ -8,6 +8,7 @@ use super::evidence::{LEAST, NOTHING, Weigh, noise_pace};
 use super::features::Products;
 use super::input::Change;
 use super::lanes::{self, Sums, White};
+use super::planes::Planes;
 use super::shape::{Whiten, colour};
 use super::spline::Bend;
 use super::{Ensemble, acquisition};
@@ -24,7 +25,10 @@ impl<T: Real> Ensemble<T> {
     pub(super) fn chunk(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool) {
         let (from, to) = (self.clock.at, self.clock.at + tx.len());
         self.input.take(self.history + from, tx);
-        rx.iter().enumerate().for_each(|(i, &y)| self.y.set(from + i, y));
+        self.carrier.undo(rx, from, &mut self.y);
+        if self.input.is_starting() {
+            self.bend_history();
+        }
         self.bend(from, to);
         let [lanes, bank] = self.running;
         let bank = bank && self.bank.is_ready();
@@ -41,7 +45,9 @@ impl<T: Real> Ensemble<T> {
         let learn = learn && self.input.inverse() > 0.0;
         let mut at = from;
         while at < to {
-            let mut end = (at + QUAD - self.phase).min(to);
+            // After a bad error the weights are looked at after every sample.
+            let quad = if self.alert { 1 } else { QUAD };
+            let mut end = (at + quad.max(self.phase + 1) - self.phase).min(to);
             let eager = self.clock.since_change < EAGER;
             let curve = learn && lanes && self.clock.learned >= WARM_UP && (eager || self.clock.wait == 0);
             if curve && (self.phase == 0 || !eager) {
@@ -54,23 +60,21 @@ impl<T: Real> Ensemble<T> {
             if self.acquisition.left > 0 && lanes {
                 end = at + 1;
             }
-            let mut sums = [Sums::default(); QUAD];
-            let sums = &mut sums[..end - at];
+            let (mut sums, mut other) = ([Sums::default(); QUAD], [Sums::default(); QUAD]);
+            let (sums, other) = (&mut sums[..end - at], &mut other[..end - at]);
             if lanes {
                 if self.acquisition.left > 0 { self.acquire(at, learn, &mut sums[0]) } else { self.run(at, end, learn, sums) }
             }
             if bank {
-                let y = &rx[at - from..end - from];
-                let slots = Slots { bank: &mut self.bank, y, at, relative: T::of(self.relative), pace: noise_pace(u64::MAX), learn, sums };
+                let slots = Slots { bank: &mut self.bank, y: &self.y, at, relative: T::of(self.relative), pace: noise_pace(u64::MAX), learn, sums: other };
                 T::dispatch(self.level, slots);
             }
             for i in at..end {
-                self.conclude(i, sums[i - at], learn, bank);
-                if curve {
+                let own = self.conclude(i, [sums[i - at], other[i - at]], learn, bank);
+                if curve && self.surprise < DOUBT {
                     let x = |l: usize| wide(self.input.x.at(self.history + i - l)) * self.input.inverse();
-                    let (y, p, v) = (wide(self.y.at(i)), wide(self.p.at(i)), self.v[i].wide());
                     let samples = if eager { 1 } else { LAZY };
-                    self.curve.learn(&self.taps, x, y - self.offset, (y - p).norm_sqr(), v.max(LEAST), samples);
+                    self.curve.learn(&self.taps, x, wide(self.y.at(i)) - self.offset, own.0, own.1, samples);
                 }
             }
             let n = (end - at) as u64;
@@ -82,10 +86,13 @@ impl<T: Real> Ensemble<T> {
                 self.clock.since_shape += n;
                 self.clock.wait = if curve { spread(self.clock.time) % (2 * LAZY - 1) } else { self.clock.wait.saturating_sub(n) };
                 self.phase += end - at;
-                if self.phase == QUAD {
+                if self.phase >= quad {
                     self.weigh(bank);
                     self.relative = 1.0 / self.v[end - 1].wide();
                 }
+            }
+            if self.surprise > JUMP && self.clock.since_jump > SETTLED {
+                self.jump();
             }
             at = end;
         }
@@ -98,6 +105,13 @@ impl<T: Real> Ensemble<T> {
         let inverse = T::of(self.input.inverse());
         let places = (self.history + from, self.history + to);
         T::dispatch(self.level, Bend { x: &self.input.x, normalised, u, theta: &self.curve.narrow, inverse, from: places.0, to: places.1 });
+    }
+
+    /// All that the planes hold, with a new curve or unit.
+    fn bend_history(&mut self) {
+        let (normalised, u) = self.streams.inputs();
+        let (inverse, to) = (T::of(self.input.inverse()), self.history + self.clock.at);
+        T::dispatch(self.level, Bend { x: &self.input.x, normalised, u, theta: &self.curve.narrow, inverse, from: 0, to });
     }
 
     fn whiten(&mut self, from: usize, to: usize) {
@@ -172,7 +186,7 @@ impl<T: Real> Ensemble<T> {
         let pace = noise_pace(self.clock.since_jump);
         T::dispatch(self.level, Take { evidence: e, square: &rows[0], variance: &rows[1], relative: T::of(self.relative), pace });
         f64::dispatch(self.level, acquisition::Learn { members: a, error: &error, weight: &weight });
-        self.shape.observe(&u, 1.0);
+        self.shape.observe(&u);
         if self.clock.time % acquisition::TAP_LOOK == acquisition::TAP_LOOK - 1 {
             a.look();
         }
@@ -186,10 +200,13 @@ impl<T: Real> Ensemble<T> {
         }
     }
 
-    /// Makes the prediction of sample `i` out of the sums over all members, and what follows from its error.
-    fn conclude(&mut self, i: usize, sums: Sums<T>, learn: bool, bank: bool) {
-        let p = Complex::new(sums.re, sums.im);
-        let variance = (sums.square - p.norm_sqr()).max(sums.square * T::of(1e-12)).max(T::of(LEAST));
+    /// Makes the prediction of sample `i` out of the sums over the members of both halves, and what follows from its error. Returns the squared error of
+    /// the lanes alone and its variance.
+    fn conclude(&mut self, i: usize, sums: [Sums<T>; 2], learn: bool, bank: bool) -> (f64, f64) {
+        let mix = |part: fn(&Sums<T>) -> T| self.shares[0] * part(&sums[0]) + self.shares[1] * part(&sums[1]);
+        let p = Complex::new(mix(|s| s.re), mix(|s| s.im));
+        let spread = |square: T, p: Complex<T>| (square - p.norm_sqr()).max(square * T::of(1e-12)).max(T::of(LEAST));
+        let variance = spread(mix(|s| s.square), p);
         self.p.set(i, p);
         self.v[i] = variance;
         let y = self.y.at(i);
@@ -198,30 +215,38 @@ impl<T: Real> Ensemble<T> {
             if bank {
                 self.bank.note(i, None);
             }
-            return;
+            return (0.0, 1.0);
         }
-        let e = wide(y) - wide(p);
-        let z = e.norm_sqr() / variance.wide();
+        let (y, p) = (wide(y), wide(p));
+        let z = (y - p).norm_sqr() / variance.wide();
         self.weight[i] = T::of((SURPRISE / z).min(1.0));
-        self.surprise += (z.min(OUTLIER) - self.surprise) / JUMP_WINDOW;
-        self.shock = self.shock.max(self.surprise);
-        let weight = (1.0 / variance.wide()).min(OUTLIER / e.norm_sqr().max(LEAST));
-        self.offset_sums.0 += weight;
-        self.offset_sums.1 += e * weight;
-        let power = wide(y).norm_sqr();
+        self.alert = z > ALERT || self.acquisition.left > 0;
+        let power = y.norm_sqr();
         let most = if self.power > 0.0 { 100.0 * self.power } else { power };
         self.power += (power.min(most) - self.power) / (self.clock.learned as f64 + 1.0).min(5000.0);
         if bank {
-            self.bank.note(i, Some(y));
+            self.bank.note(i, Some(self.y.at(i)));
         }
+        if !self.running[0] {
+            return (0.0, 1.0);
+        }
+        let own = Complex::new(sums[0].re, sums[0].im);
+        let variance = spread(sums[0].square, own).wide();
+        let e = y - wide(own);
+        let z = e.norm_sqr() / variance;
+        self.surprise += (z.min(OUTLIER) - self.surprise) / JUMP_WINDOW;
+        let weight = (1.0 / variance).min(OUTLIER / e.norm_sqr().max(LEAST));
+        self.offset_sums.0 += weight;
+        self.offset_sums.1 += e * weight;
+        (e.norm_sqr(), variance)
     }
 
     fn weigh(&mut self, bank: bool) {
+        let forgetting = T::of(self.config.evidence.powi(self.phase as i32));
         self.phase = 0;
-        let forgetting = T::of(self.config.evidence.powi(QUAD as i32));
         let lanes = self.running[0].then_some(&mut self.lanes.evidence);
         let bank = bank.then_some(&mut self.bank.evidence);
-        T::dispatch(self.level, Weigh { running: [lanes, bank], forgetting });
+        self.shares = T::dispatch(self.level, Weigh { running: [lanes, bank], forgetting });
     }
 
     /// The end of a cell: what is slow.
@@ -236,10 +261,6 @@ impl<T: Real> Ensemble<T> {
             self.offset_variance += OFFSET_DRIFT * self.clock.length as f64;
         }
         self.guard(best);
-        if self.shock > JUMP && self.clock.since_jump > SETTLED {
-            self.jump();
-        }
-        self.shock = self.surprise;
         let change = self.input.settle();
         let mut bent = false;
         match change {
@@ -263,13 +284,10 @@ impl<T: Real> Ensemble<T> {
             self.end_block();
         }
         if bent {
-            // The history with the new curve; vectors of sixteen begin at the front of the planes.
-            let (normalised, u) = self.streams.inputs();
-            let inverse = T::of(self.input.inverse());
-            let to = self.history + self.clock.at;
-            T::dispatch(self.level, Bend { x: &self.input.x, normalised, u, theta: &self.curve.narrow, inverse, from: 0, to });
+            self.bend_history();
         }
         let length = ((self.clock.since_change / 64).next_power_of_two() as usize).clamp(QUAD, CELL);
+        let length = if self.input.is_starting() { 1 } else { length };
         self.clock.cell = self.clock.at + length - self.clock.at % length;
         self.clock.length = self.clock.cell - self.clock.at;
     }
@@ -282,11 +300,14 @@ impl<T: Real> Ensemble<T> {
         }
         if self.acquisition.left == 0 && self.running[0] {
             let h = self.heaviest();
+            self.follow_carrier(best);
             self.shape.follow(h.into_iter(), BLOCK as f64 / (TAP_WINDOW * lanes::span(best)));
-            for k in 0..2 {
-                let at = self.history + k * CELL + (spread(self.clock.time + k as u64) % CELL as u64) as usize;
+            let windows = if self.clock.since_change < EAGER { BLOCK / 4 } else { 2 };
+            for k in 0..windows {
+                let every = BLOCK / windows;
+                let at = self.history + k * every + (spread(self.clock.time + k as u64) % every as u64) as usize;
                 let u: Vec<Complex64> = (0..self.config.taps).map(|l| wide(self.streams.bent().at(at - l))).collect();
-                self.shape.observe(&u, CELL as f64);
+                self.shape.observe(&u);
             }
             if self.clock.since_shape >= self.clock.next_shape {
                 self.refresh();
@@ -295,6 +316,20 @@ impl<T: Real> Ensemble<T> {
         self.clock.at = 0;
         self.input.x.roll(self.history);
         self.streams.roll();
+    }
+
+    /// Moves what rotation all taps have in common from their velocities into the carrier.
+    fn follow_carrier(&mut self, best: usize) {
+        let (mut cross, mut power) = (0.0, 0.0);
+        for (h, v) in self.lanes.position(best).zip(self.lanes.velocity(best)) {
+            (cross, power) = (cross + (h.conj() * v).im, power + h.norm_sqr());
+        }
+        if power > 0.0
+            && self.shares[1] < T::of(0.5)
+            && let Some(step) = self.carrier.follow(cross / power)
+        {
+            self.lanes.rotate(step);
+        }
     }
 
     /// New coordinates.
@@ -314,7 +349,7 @@ impl<T: Real> Ensemble<T> {
     /// The channel has jumped: open all members.
     pub(super) fn jump(&mut self) {
         self.acquisition.reopen(&self.lanes, &self.shape);
-        (self.surprise, self.shock) = (1.0, 1.0);
+        self.surprise = 1.0;
         self.clock.since_jump = JUMP_WINDOW as u64;
         self.running = [true, true];
     }
@@ -343,14 +378,10 @@ impl<T: Real> Ensemble<T> {
 
     /// The unit of the input grew by `ratio`.
     fn grow(&mut self, ratio: f64) {
-        let factor = if self.clock.learned > 200 {
-            self.clock.since_change = 0;
-            self.bank.restart();
-            self.running = [true, true];
-            self.curve.stretch(ratio)
-        } else {
-            ratio.into()
-        };
+        self.clock.since_change = 0;
+        self.bank.restart();
+        self.running = [true, true];
+        let factor = self.curve.stretch(ratio);
         self.acquisition.scale(factor);
         self.lanes.scale(factor);
         self.shape.scale(1.0 / factor.norm_sqr());
@@ -386,7 +417,7 @@ impl<T: Real> Op<T> for Take<'_, T> {
 /// Some samples through the bank's members, whose predictions are known.
 struct Slots<'a, T: Real> {
     bank: &'a mut super::bank::Bank<T>,
-    y: &'a [Complex<T>],
+    y: &'a Planes<T>,
     at: usize,
     relative: T,
     pace: T,
@@ -399,7 +430,8 @@ impl<T: Real> Op<T> for Slots<'_, T> {
 
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
-        for (i, (&y, sums)) in self.y.iter().zip(self.sums).enumerate() {
+        for (i, sums) in self.sums.iter_mut().enumerate() {
+            let y = self.y.at(self.at + i);
             let (re, im) = self.bank.prediction(self.at + i);
             for g in 0..Row::<T>::groups::<V>() {
                 let mut judge = self.bank.evidence.load::<V>(g);
