@@ -15,10 +15,11 @@ use serde::{Deserialize, Serialize};
 use super::constants::*;
 use super::evidence::{Evidence, LEAST, NOTHING};
 use super::features::{Feature, Streams, seconds};
+use super::lanes::Sums;
 use super::matrix::Matrix;
 use super::planes::Planes;
 use crate::Real;
-use crate::simd::{Level, Op, Row, Vector};
+use crate::simd::{Level, Op, Vector};
 
 /// Members of the bank: windows in samples and how many features they use, of a short model or of all.
 const WINDOWS: [(f64, bool); SLOTS] = [(1500.0, true), (f64::INFINITY, true), (f64::INFINITY, false)];
@@ -40,6 +41,13 @@ impl<T: Real> Member<T> {
     fn new(size: usize) -> Self {
         let zeros = vec![T::zero(); size.next_multiple_of(16)];
         Self { w: vec![Complex64::default(); size], re: zeros.clone(), im: zeros, error: Planes::new(0), n: 0.0 }
+    }
+
+    /// `sum + w_k x`.
+    #[inline(always)]
+    fn add<V: Vector<T>>(&self, k: usize, x: (V, V), sum: (V, V)) -> (V, V) {
+        let (re, im) = (V::splat(self.re[k]), V::splat(self.im[k]));
+        (im.fnma(x.1, re.fma(x.0, sum.0)), im.fma(x.0, re.fma(x.1, sum.1)))
     }
 
     fn fill(&mut self) {
@@ -71,13 +79,18 @@ pub(super) struct Bank<T: Real> {
     cross: Vec<Complex64>,
     used: f64,
     inverses: Vec<Inverse<T>>,
-    /// Samples learned since it began.
+    /// Samples learned since it began, and whether all of them are in the Gram matrix.
     n: u64,
+    eager: bool,
+    // Whether it is far behind the lanes.
+    hopeless: bool,
     next: u64,
     #[serde(skip)]
     predictions: Vec<Planes<T>>,
     #[serde(skip)]
-    gradient: Vec<Complex64>,
+    gradients: [(Vec<T>, Vec<T>); 2],
+    #[serde(skip)]
+    steps: [(Vec<T>, Vec<T>); 2],
 }
 
 impl<T: Real> Bank<T> {
@@ -93,9 +106,12 @@ impl<T: Real> Bank<T> {
             used: 0.0,
             inverses: Vec::new(),
             n: 0,
+            eager: true,
+            hopeless: false,
             next: 0,
             predictions: Vec::new(),
-            gradient: Vec::new(),
+            gradients: Default::default(),
+            steps: Default::default(),
             features,
         };
         bank.restore_scratch(None);
@@ -108,7 +124,9 @@ impl<T: Real> Bank<T> {
             self.features = features;
         }
         self.predictions = vec![Planes::new(0); SLOTS];
-        self.gradient = vec![Complex64::default(); self.features.len()];
+        let zeros = vec![T::zero(); self.features.len().next_multiple_of(16)];
+        self.gradients = [(zeros.clone(), zeros.clone()), (zeros.clone(), zeros.clone())];
+        self.steps = self.gradients.clone();
     }
 
     pub(super) fn features(&self) -> Vec<Feature> {
@@ -132,6 +150,14 @@ impl<T: Real> Bank<T> {
         !self.inverses.is_empty()
     }
 
+    pub(super) fn is_hopeless(&self) -> bool {
+        self.hopeless
+    }
+
+    pub(super) fn learned(&self) -> u64 {
+        self.n
+    }
+
     pub(super) fn size(&self) -> usize {
         self.members.iter().map(|m| m.w.len()).sum()
     }
@@ -148,27 +174,21 @@ impl<T: Real> Bank<T> {
         }
     }
 
-    /// The predictions of sample `at` of the block, one for each slot.
+    /// Sums over the members for sample `at` of the block, and evidence for them where `learn`.
     #[inline(always)]
-    pub(super) fn prediction(&self, at: usize) -> (Row<T>, Row<T>) {
-        let (mut re, mut im) = (Row::default(), Row::default());
+    pub(super) fn judge(&mut self, at: usize, y: Complex<T>, relative: T, learn: bool) -> Sums<T> {
+        let mut sums = Sums::default();
         for (i, p) in self.predictions.iter().enumerate() {
-            (re.0[i], im.0[i]) = (p.re[at], p.im[at]);
+            let p = p.at(at);
+            let (w, variance) = (self.evidence.weight.0[i], self.evidence.noise.0[i]);
+            sums.re += w * p.re;
+            sums.im += w * p.im;
+            sums.square += w * (variance + p.norm_sqr());
+            if learn {
+                self.evidence.take(i, (y - p).norm_sqr(), variance, relative);
+            }
         }
-        (re, im)
-    }
-
-    /// Notes the errors of sample `at`, outliers cut; zero where nothing is to be learned.
-    #[inline(always)]
-    pub(super) fn note(&mut self, at: usize, y: Option<Complex<T>>) {
-        for (i, m) in self.members.iter_mut().enumerate() {
-            let error = y.map_or(Complex::default(), |y| {
-                let e = y - self.predictions[i].at(at);
-                let cut = T::of(OUTLIER) * self.evidence.noise.0[i] / e.norm_sqr().max(T::of(LEAST));
-                e * cut.min(T::one())
-            });
-            m.error.set(at, error);
-        }
+        sums
     }
 
     /// Learns from a block: `y` its outputs, `weight` how much each counts, `noise` the best that the other members reach, `power` that of `y`.
@@ -178,33 +198,43 @@ impl<T: Real> Bank<T> {
             return;
         }
         self.n += learned;
-        let eager = self.n <= BANK_EAGER;
-        self.gather(level, streams, y, weight, time, eager);
+        self.hopeless = self.n > 512 && self.is_ready() && self.evidence.noise.0[1].wide() > HOPELESS * noise;
+        let hopeless = self.hopeless;
+        self.eager &= self.n <= BANK_EAGER && !hopeless;
+        let eager = self.eager;
+        self.gather(level, streams, y, weight, time, hopeless);
         if self.is_ready() {
-            for i in 0..SLOTS {
-                self.members[i].n += learned as f64;
-                let (window, full) = WINDOWS[i];
-                let member = &self.members[i];
-                let size = member.w.len();
-                T::dispatch(level, Gradient { features: &self.features[..size], streams, error: &member.error, to: &mut self.gradient });
-                let gain = 1.0 / member.n.min(window).max(4.0 * BLOCK as f64);
-                let member = &mut self.members[i];
-                let (inverse, to) = (&self.inverses[usize::from(full)], &mut member.w);
-                T::dispatch(level, Apply { inverse, gradient: &self.gradient[..size], gain, to });
-                member.fill();
+            T::dispatch(level, Errors { bank: self, y, weight });
+            for (model, slots) in [(1, [0, 1]), (0, [2, 2])] {
+                let size = self.sizes[model];
+                let errors = slots.map(|i| &self.members[i].error);
+                T::dispatch(level, Gradient { features: &self.features[..size], streams, errors, to: &mut self.gradients });
+                T::dispatch(level, Apply { inverse: &self.inverses[model], gradients: &self.gradients, size, to: &mut self.steps });
+                for (k, &i) in slots.iter().enumerate().take(if model == 1 { 2 } else { 1 }) {
+                    let member = &mut self.members[i];
+                    member.n += learned as f64;
+                    let gain = 1.0 / member.n.min(WINDOWS[i].0).max(4.0 * BLOCK as f64);
+                    for (j, w) in member.w.iter_mut().enumerate() {
+                        *w += Complex64::new(self.steps[k].0[j].wide(), self.steps[k].1[j].wide()) * gain;
+                    }
+                    member.fill();
+                }
             }
             self.guard();
         }
-        if self.n >= self.next {
+        if self.n >= self.next && !(hopeless && self.n < 4 * self.next) {
             self.solve(level, eager, noise, power);
         }
     }
 
     /// The Gram matrix and, while eager, the cross correlation with the output.
-    fn gather(&mut self, level: Level, streams: &Streams<T>, y: &Planes<T>, weight: &[T], time: u64, eager: bool) {
+    fn gather(&mut self, level: Level, streams: &Streams<T>, y: &Planes<T>, weight: &[T], time: u64, hopeless: bool) {
+        let eager = self.eager;
+        // As many of each doubling of the samples.
+        let thin = if hopeless { BANK_LAZY } else { (4 * self.n / BANK_EAGER).next_power_of_two().min(BANK_LAZY) };
         let mut samples = Vec::new();
         for (t, w) in weight.iter().enumerate() {
-            let turn = eager || t as u64 == spread(time) % BANK_LAZY || t as u64 == BANK_LAZY + spread(time + 1) % BANK_LAZY;
+            let turn = eager || spread(time + t as u64).is_multiple_of(thin);
             if *w > T::zero() && turn {
                 let root = w.wide().sqrt();
                 let features: (Vec<f64>, Vec<f64>) = self.features.iter().map(|f| {
@@ -226,7 +256,7 @@ impl<T: Real> Bank<T> {
 
     /// Inverts the Gram matrix.
     fn solve(&mut self, level: Level, eager: bool, noise: f64, power: f64) {
-        self.next = (self.n + self.n / 4).max(self.n + BLOCK as u64);
+        self.next = self.n + if eager { (self.n / 2).max(BLOCK as u64) } else { self.n.min(BANK_REFRESH) };
         let n = self.used.max(1.0);
         let mut g = self.gram.clone();
         g.scale(1.0 / n);
@@ -311,18 +341,21 @@ impl<T: Real> Op<T> for Predict<'_, T> {
         let mut t = self.from / V::LANES * V::LANES;
         while t < self.to {
             let zero = V::splat(T::zero());
-            let mut sums = [(zero, zero); SLOTS];
             let short = bank.sizes[0];
-            for (k, f) in bank.features.iter().enumerate() {
-                let (x, y) = self.streams.vector::<V>(f, t);
-                let members = if k < short { SLOTS } else { 2 };
-                for i in 0..members {
-                    let m = &bank.members[i];
-                    let (re, im) = (V::splat(m.re[k]), V::splat(m.im[k]));
-                    sums[i].0 = im.fnma(y, re.fma(x, sums[i].0));
-                    sums[i].1 = im.fma(x, re.fma(y, sums[i].1));
-                }
+            let [first, second, third] = &bank.members[..] else { return };
+            let (mut a, mut b, mut c) = ((zero, zero), (zero, zero), (zero, zero));
+            for k in 0..short {
+                let x = self.streams.vector::<V>(&bank.features[k], t);
+                a = first.add(k, x, a);
+                b = second.add(k, x, b);
+                c = third.add(k, x, c);
             }
+            for k in short..bank.features.len() {
+                let x = self.streams.vector::<V>(&bank.features[k], t);
+                a = first.add(k, x, a);
+                b = second.add(k, x, b);
+            }
+            let sums = [a, b, c];
             for (p, sum) in bank.predictions.iter_mut().zip(sums) {
                 sum.0.write(&mut p.re, t);
                 sum.1.write(&mut p.im, t);
@@ -332,12 +365,40 @@ impl<T: Real> Op<T> for Predict<'_, T> {
     }
 }
 
-/// `sum over the block of conj(F) e`.
+/// Errors of all members over the block, outliers cut; zero where nothing is to be learned.
+struct Errors<'a, T: Real> {
+    bank: &'a mut Bank<T>,
+    y: &'a Planes<T>,
+    weight: &'a [T],
+}
+
+impl<T: Real> Op<T> for Errors<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<T>>(self) {
+        let (zero, one) = (V::splat(T::zero()), V::splat(T::one()));
+        for (i, m) in self.bank.members.iter_mut().enumerate() {
+            let (p, cut) = (&self.bank.predictions[i], V::splat(T::of(OUTLIER) * self.bank.evidence.noise.0[i]));
+            let mut t = 0;
+            while t < BLOCK {
+                let (a, b) = (V::read(&self.y.re, t).sub(V::read(&p.re, t)), V::read(&self.y.im, t).sub(V::read(&p.im, t)));
+                let square = a.fma(a, b.mul(b)).max(V::splat(T::of(LEAST)));
+                let keep = zero.select_less(V::read(self.weight, t), cut.mul(square.rough_recip()).min(one), zero);
+                a.mul(keep).write(&mut m.error.re, t);
+                b.mul(keep).write(&mut m.error.im, t);
+                t += V::LANES;
+            }
+        }
+    }
+}
+
+/// `sum over the block of conj(F) e` for two members.
 struct Gradient<'a, T: Real> {
     features: &'a [Feature],
     streams: &'a Streams<T>,
-    error: &'a Planes<T>,
-    to: &'a mut [Complex64],
+    errors: [&'a Planes<T>; 2],
+    to: &'a mut [(Vec<T>, Vec<T>); 2],
 }
 
 impl<T: Real> Op<T> for Gradient<'_, T> {
@@ -345,26 +406,32 @@ impl<T: Real> Op<T> for Gradient<'_, T> {
 
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
-        for (f, to) in self.features.iter().zip(self.to) {
-            let (mut re, mut im) = (V::splat(T::zero()), V::splat(T::zero()));
+        let zero = V::splat(T::zero());
+        let [first, second] = self.errors;
+        let [a, b] = self.to;
+        for (k, f) in self.features.iter().enumerate() {
+            let (mut p, mut q) = ((zero, zero), (zero, zero));
             let mut t = 0;
             while t < BLOCK {
-                let ((x, y), (a, b)) = (self.streams.vector::<V>(f, t), (V::read(&self.error.re, t), V::read(&self.error.im, t)));
-                re = y.fma(b, x.fma(a, re));
-                im = y.fnma(a, x.fma(b, im));
+                let (x, y) = self.streams.vector::<V>(f, t);
+                let (re, im) = (V::read(&first.re, t), V::read(&first.im, t));
+                p = (y.fma(im, x.fma(re, p.0)), y.fnma(re, x.fma(im, p.1)));
+                let (re, im) = (V::read(&second.re, t), V::read(&second.im, t));
+                q = (y.fma(im, x.fma(re, q.0)), y.fnma(re, x.fma(im, q.1)));
                 t += V::LANES;
             }
-            *to = Complex64::new(re.sum().wide(), im.sum().wide());
+            (a.0[k], a.1[k]) = (p.0.sum(), p.1.sum());
+            (b.0[k], b.1[k]) = (q.0.sum(), q.1.sum());
         }
     }
 }
 
-/// `to += gain · H gradient`, `H` Hermitian.
+/// `to = H gradient` for two members, `H` Hermitian.
 struct Apply<'a, T: Real> {
     inverse: &'a Inverse<T>,
-    gradient: &'a [Complex64],
-    gain: f64,
-    to: &'a mut [Complex64],
+    gradients: &'a [(Vec<T>, Vec<T>); 2],
+    size: usize,
+    to: &'a mut [(Vec<T>, Vec<T>); 2],
 }
 
 impl<T: Real> Op<T> for Apply<'_, T> {
@@ -372,25 +439,25 @@ impl<T: Real> Op<T> for Apply<'_, T> {
 
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
-        let n = self.to.len();
+        let (n, zero) = (self.size, V::splat(T::zero()));
         let padded = n.next_multiple_of(16);
-        let mut buffer = [T::zero(); 16];
+        let [first, second] = self.gradients;
+        let [a, b] = self.to;
         let mut j = 0;
         while j < n {
-            let (mut a, mut b) = (V::splat(T::zero()), V::splat(T::zero()));
-            for (k, g) in self.gradient.iter().enumerate() {
+            let (mut p, mut q) = ((zero, zero), (zero, zero));
+            for k in 0..n {
                 // Column k is the conjugate of row k.
                 let (x, y) = (V::read(&self.inverse.re, k * padded + j), V::read(&self.inverse.im, k * padded + j));
-                let (re, im) = (V::splat(T::of(g.re)), V::splat(T::of(g.im)));
-                a = im.fma(y, re.fma(x, a));
-                b = re.fnma(y, im.fma(x, b));
+                let (re, im) = (V::splat(first.0[k]), V::splat(first.1[k]));
+                p = (im.fma(y, re.fma(x, p.0)), re.fnma(y, im.fma(x, p.1)));
+                let (re, im) = (V::splat(second.0[k]), V::splat(second.1[k]));
+                q = (im.fma(y, re.fma(x, q.0)), re.fnma(y, im.fma(x, q.1)));
             }
-            let mut add = |lanes: V, part: &dyn Fn(&mut Complex64, f64)| {
-                lanes.write(&mut buffer, 0);
-                self.to[j..].iter_mut().zip(&buffer[..V::LANES]).for_each(|(w, x)| part(w, x.wide() * self.gain));
-            };
-            add(a, &|w, x| w.re += x);
-            add(b, &|w, x| w.im += x);
+            p.0.write(&mut a.0, j);
+            p.1.write(&mut a.1, j);
+            q.0.write(&mut b.0, j);
+            q.1.write(&mut b.1, j);
             j += V::LANES;
         }
     }

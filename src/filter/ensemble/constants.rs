@@ -27,6 +27,8 @@ pub(super) const GAUGE: f64 = 1e8;
 /// Samples during which the curve learns from every sample, and of how many it takes one later.
 pub(super) const EAGER: u64 = 4096;
 pub(super) const LAZY: u64 = 16;
+/// The same after eight times as many samples.
+pub(super) const LAZIEST: u64 = 64;
 /// What the curve forgets in a sample.
 pub(super) const CURVE_DRIFT: f64 = 1e-6;
 /// And of how many times the samples it has learned from it forgets the first part.
@@ -68,7 +70,7 @@ pub(super) const SHAPE_RIDGE: f64 = 1e-3;
 pub(super) const SHAPE_FLOOR: f64 = 1e-4;
 /// Samples between the first two refreshes of the shape; it doubles up to `REFRESH_MOST`.
 pub(super) const REFRESH_FIRST: u64 = 512;
-pub(super) const REFRESH_MOST: u64 = 8192;
+pub(super) const REFRESH_MOST: u64 = 65_536;
 
 /// Prior variance and diffusion of the receiver's offset, in units of the noise.
 pub(super) const OFFSET_PRIOR: f64 = 100.0;
@@ -78,10 +80,19 @@ pub(super) const OFFSET_DRIFT: f64 = 1e-8;
 pub(super) const SILENCE: f64 = 1e-6;
 
 /// Samples of which every one goes into the bank's Gram matrix, and of how many it takes one later.
-pub(super) const BANK_EAGER: u64 = 8192;
+pub(super) const BANK_EAGER: u64 = 2048;
 pub(super) const BANK_LAZY: u64 = 64;
+/// The most samples between two inversions of it.
+pub(super) const BANK_REFRESH: u64 = 1 << 20;
 /// Logarithm (base 2) of the weight that a member of the bank begins with.
 pub(super) const FIRST_EVIDENCE: f64 = -30.0;
 /// Weight of the bank's prior for smooth gains, in units of the noise over the output's power, and the most it may be.
 pub(super) const SMOOTH: f64 = 100.0;
 pub(super) const SMOOTH_MOST: f64 = 0.1;
+/// Logarithm (base 2) of the weight below which a half rests, and blocks between two looks at it.
+pub(super) const LIGHT: f64 = -20.0;
+pub(super) const REST: u64 = 8;
+/// Both halves run while squared errors, averaged over a block, are this many times their variance.
+pub(super) const CALM: f64 = 1.5;
+/// A bank whose noise is this many times that of the lanes is not worth much effort.
+pub(super) const HOPELESS: f64 = 8.0;

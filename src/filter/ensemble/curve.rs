@@ -21,8 +21,10 @@ pub(super) struct Curve<T: Real> {
     theta: [Complex64; POINTS],
     /// `theta` in the precision of the samples.
     pub(super) narrow: [Complex<T>; POINTS],
+    // What the samples add to the prior, both times `scale`, which grows instead of them decaying.
     a: Matrix,
     b: [Complex64; POINTS],
+    scale: f64,
     #[serde(skip, default = "prior")]
     prior: (Matrix, [Complex64; POINTS]),
     last: [Complex64; POINTS],
@@ -60,10 +62,8 @@ fn prior() -> (Matrix, [Complex64; POINTS]) {
 
 impl<T: Real> Curve<T> {
     pub(super) fn new() -> Self {
-        let (a, b) = prior();
-        let prior = (a.clone(), b);
         let one = Complex64::new(1.0, 0.0);
-        let mut curve = Self { theta: [one; POINTS], narrow: [Complex::default(); POINTS], a, b, prior, seen: 0.0, last: [Complex64::default(); POINTS], variance: 0.0 };
+        let mut curve = Self { theta: [one; POINTS], narrow: [Complex::default(); POINTS], a: Matrix::zeros(POINTS), b: [Complex64::default(); POINTS], scale: 1.0, prior: prior(), seen: 0.0, last: [Complex64::default(); POINTS], variance: 0.0 };
         curve.fill();
         curve
     }
@@ -74,7 +74,7 @@ impl<T: Real> Curve<T> {
 
     pub(super) fn is_sound(&self) -> bool {
         let sound = |z: &Complex64| z.re.is_finite() && z.im.is_finite();
-        self.a.fits(POINTS) && self.a.is_finite() && self.theta.iter().chain(&self.b).chain(&self.last).all(sound) && self.variance.is_finite()
+        self.a.fits(POINTS) && self.a.is_finite() && self.theta.iter().chain(&self.b).chain(&self.last).all(sound) && self.variance.is_finite() && self.scale >= 1.0
     }
 
     /// The gain at an envelope in units of the input's RMS.
@@ -84,11 +84,11 @@ impl<T: Real> Curve<T> {
 
     /// Learns from a sample: `x(l)` in units of the RMS and taps `h`, the output without its offset, the error and variance of its prediction.
     /// `samples` is how many it stands for.
-    pub(super) fn learn(&mut self, h: &[Complex64], x: impl Fn(usize) -> Complex64, y: Complex64, square: f64, variance: f64, samples: u64) {
+    pub(super) fn learn(&mut self, h: &[Complex<T>], x: impl Fn(usize) -> Complex64, y: Complex64, square: f64, variance: f64, samples: u64) {
         let mut d = [Complex64::default(); POINTS];
         for (l, h) in h.iter().enumerate() {
             let x = x(l);
-            let ((i, w), hx) = (weights(x.norm()), h * x);
+            let ((i, w), hx) = (weights(x.norm_sqr().sqrt()), Complex64::new(h.re.wide(), h.im.wide()) * x);
             (0..4).for_each(|k| d[i + k] += hx * w[k]);
         }
         let weight = (1.0 / variance).min(OUTLIER / square.max(f64::MIN_POSITIVE));
@@ -97,22 +97,32 @@ impl<T: Real> Curve<T> {
         }
         self.seen += samples as f64;
         let keep = 1.0 - (samples as f64 / (CURVE_MEMORY * self.seen + 500.0)).max(CURVE_DRIFT * samples as f64);
-        let (a, b) = &self.prior;
+        self.scale /= keep;
+        let weight = weight * self.scale;
         for i in 0..POINTS {
+            let a = d[i].conj() * weight;
             for j in i..POINTS {
-                let entry = a.at(i, j) + (self.a.at(i, j) - a.at(i, j)) * keep + d[i].conj() * d[j] * weight;
-                self.a.set(i, j, entry);
+                self.a.set(i, j, self.a.at(i, j) + a * d[j]);
             }
-            self.b[i] = b[i] + (self.b[i] - b[i]) * keep + d[i].conj() * y * weight;
+            self.b[i] += a * y;
         }
         self.last = d;
     }
 
     /// Solves for the curve; returns whether it changed.
     pub(super) fn solve(&mut self, level: Level) -> bool {
-        let Some(inverse) = self.a.clone().inverses(level, &[POINTS]).and_then(|mut i| i.pop()) else { return false };
+        if self.scale > 1e6 {
+            self.a.scale(1.0 / self.scale);
+            self.b = self.b.map(|b| b / self.scale);
+            self.scale = 1.0;
+        }
+        let (mut a, prior) = (self.a.clone(), &self.prior);
+        a.scale(1.0 / self.scale);
+        (0..POINTS).for_each(|i| (i..POINTS).for_each(|j| a.set(i, j, a.at(i, j) + prior.0.at(i, j))));
+        let b: [Complex64; POINTS] = std::array::from_fn(|i| prior.1[i] + self.b[i] / self.scale);
+        let Some(inverse) = a.inverses(level, &[POINTS]).and_then(|mut i| i.pop()) else { return false };
         let times = |v: &dyn Fn(usize) -> Complex64, i: usize| (0..POINTS).map(|j| inverse.at(i, j) * v(j)).sum::<Complex64>();
-        self.theta = std::array::from_fn(|i| times(&|j| self.b[j], i));
+        self.theta = std::array::from_fn(|i| times(&|j| b[j], i));
         let spread: f64 = (0..POINTS).map(|i| (self.last[i] * times(&|j| self.last[j].conj(), i)).re).sum();
         self.variance += 0.1 * (spread.max(0.0) - self.variance);
         self.fill();
@@ -130,9 +140,12 @@ impl<T: Real> Curve<T> {
         }
         self.theta = stretched.map(|t| t / factor);
         self.seen = 0.0;
-        self.a = self.prior.0.clone();
-        self.a.mirror();
-        self.b = std::array::from_fn(|i| (0..POINTS).map(|j| self.a.at(i, j) * self.theta[j]).sum());
+        // As if the prior had said so.
+        self.a = Matrix::zeros(POINTS);
+        self.scale = 1.0;
+        let (mut a, b) = self.prior.clone();
+        a.mirror();
+        self.b = std::array::from_fn(|i| (0..POINTS).map(|j| a.at(i, j) * self.theta[j]).sum::<Complex64>() - b[i]);
         self.fill();
         factor * ratio
     }

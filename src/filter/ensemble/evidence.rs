@@ -62,6 +62,16 @@ impl<T: Real> Evidence<T> {
         (1..MEMBERS).fold(0, |best, i| if log(i) > log(best) { i } else { best })
     }
 
+    /// As [`Judge::take`], for one member.
+    #[inline(always)]
+    pub(super) fn take(&mut self, i: usize, square: T, variance: T, relative: T) {
+        let z = square / variance;
+        self.surprise.0[i] += if z < T::of(SURPRISE) { z } else { T::of(SURPRISE) };
+        self.product.0[i] *= variance * relative;
+        let z = if z < T::of(OUTLIER) { z } else { T::of(OUTLIER) };
+        self.noise.0[i] = (self.noise.0[i] * (T::one() + (z - T::one()) * T::of(1.0 / NOISE_WINDOW))).max(T::of(LEAST));
+    }
+
     pub(super) fn load<V: Vector<T>>(&self, group: usize) -> Judge<T, V> {
         Judge {
             weight: self.weight.get(group),

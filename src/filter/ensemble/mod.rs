@@ -68,6 +68,8 @@ pub struct Ensemble<T: Real> {
     offset_sums: (f64, Complex64),
     // Average squared error in units of its variance.
     surprise: f64,
+    // Its sum over the block, for the whole.
+    block_surprise: f64,
     // Mean power of the output.
     power: f64,
     // Samples of the present four that were learned, and whether to weigh members after every one of them.
@@ -75,7 +77,7 @@ pub struct Ensemble<T: Real> {
     alert: bool,
     // One over the unit of variances.
     relative: f64,
-    taps: Vec<Complex64>,
+    taps: Vec<Complex<T>>,
     running: [bool; 2],
     // Weights of lanes and bank.
     shares: [T; 2],
@@ -129,11 +131,12 @@ impl<T: Real> Ensemble<T> {
             offset_variance: OFFSET_PRIOR,
             offset_sums: (0.0, Complex64::default()),
             surprise: 1.0,
+            block_surprise: 0.0,
             power: 0.0,
             phase: 0,
             alert: true,
             relative: 1.0,
-            taps: vec![Complex64::default(); config.taps],
+            taps: vec![Complex::default(); config.taps],
             running: [true, true],
             shares: [T::one(), T::zero()],
             config,
@@ -147,7 +150,9 @@ impl<T: Real> Ensemble<T> {
 
     /// The taps of the channel as it is now, newest sample first, for input in the units of `tx`.
     pub fn taps(&self) -> Vec<Complex64> {
-        self.heaviest().into_iter().map(|h| h * self.input.inverse()).collect()
+        let mut taps = vec![Complex::default(); self.config.taps];
+        self.heaviest(&mut taps);
+        taps.into_iter().map(|h| Complex64::new(h.re.wide(), h.im.wide()) * self.input.inverse()).collect()
     }
 
     /// The gain `G(|x|)` at an envelope in the units of `tx`; its power-weighted mean is 1.
@@ -171,12 +176,12 @@ impl<T: Real> Ensemble<T> {
     }
 
     /// The taps of the heaviest member, for the curve's outputs.
-    fn heaviest(&self) -> Vec<Complex64> {
+    fn heaviest(&self, to: &mut [Complex<T>]) {
         let best = self.lanes.evidence.best();
         if self.acquisition.left > 0 {
-            self.acquisition.position(best).collect()
+            to.iter_mut().zip(self.acquisition.position(best)).for_each(|(to, h)| *to = Complex::new(T::of(h.re), T::of(h.im)));
         } else {
-            self.shape.colour(&self.lanes.position(best).collect::<Vec<_>>())
+            self.shape.colour_into(self.lanes.taps.iter().map(|t| Complex::new(t.re.0[best], t.im.0[best])), to);
         }
     }
 }

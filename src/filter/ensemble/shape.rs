@@ -130,6 +130,14 @@ impl<T: Real> Shape<T> {
         colour(&self.factor, white)
     }
 
+    /// `C h~` into `to`, without a detour through double precision.
+    pub(super) fn colour_into(&self, white: impl Iterator<Item = Complex<T>>, to: &mut [Complex<T>]) {
+        to.fill(Complex::default());
+        for (i, (w, column)) in white.zip(&self.columns).enumerate() {
+            to[i..].iter_mut().zip(column).for_each(|(to, c)| *to += c * w);
+        }
+    }
+
     /// `C⁻¹ h`, in place.
     pub(super) fn whiten(&self, h: &mut [Complex64]) {
         for i in 0..h.len() {

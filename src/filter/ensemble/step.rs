@@ -8,7 +8,6 @@ use super::evidence::{LEAST, NOTHING, Weigh, noise_pace};
 use super::features::Products;
 use super::input::Change;
 use super::lanes::{self, Sums, White};
-use super::planes::Planes;
 use super::shape::{Whiten, colour};
 use super::spline::Bend;
 use super::{Ensemble, acquisition};
@@ -43,6 +42,7 @@ impl<T: Real> Ensemble<T> {
             self.whiten(from, to);
         }
         let learn = learn && self.input.inverse() > 0.0;
+        let lazy = if self.clock.since_change < 8 * EAGER { LAZY } else { LAZIEST };
         let mut at = from;
         while at < to {
             // After a bad error the weights are looked at after every sample.
@@ -51,7 +51,9 @@ impl<T: Real> Ensemble<T> {
             let eager = self.clock.since_change < EAGER;
             let curve = learn && lanes && self.clock.learned >= WARM_UP && (eager || self.clock.wait == 0);
             if curve && (self.phase == 0 || !eager) {
-                self.taps = self.heaviest();
+                let mut taps = std::mem::take(&mut self.taps);
+                self.heaviest(&mut taps);
+                self.taps = taps;
             }
             if !eager && learn && lanes {
                 // Stop where the curve learns.
@@ -66,14 +68,16 @@ impl<T: Real> Ensemble<T> {
                 if self.acquisition.left > 0 { self.acquire(at, learn, &mut sums[0]) } else { self.run(at, end, learn, sums) }
             }
             if bank {
-                let slots = Slots { bank: &mut self.bank, y: &self.y, at, relative: T::of(self.relative), pace: noise_pace(u64::MAX), learn, sums: other };
-                T::dispatch(self.level, slots);
+                let relative = T::of(self.relative);
+                for (i, sums) in (at..end).zip(other.iter_mut()) {
+                    *sums = self.bank.judge(i, self.y.at(i), relative, learn);
+                }
             }
             for i in at..end {
-                let own = self.conclude(i, [sums[i - at], other[i - at]], learn, bank);
-                if curve && self.surprise < DOUBT {
+                let own = self.conclude(i, [sums[i - at], other[i - at]], learn);
+                if curve && (self.surprise < DOUBT || self.clock.learned < EAGER / 4) {
                     let x = |l: usize| wide(self.input.x.at(self.history + i - l)) * self.input.inverse();
-                    let samples = if eager { 1 } else { LAZY };
+                    let samples = if eager { 1 } else { lazy };
                     self.curve.learn(&self.taps, x, wide(self.y.at(i)) - self.offset, own.0, own.1, samples);
                 }
             }
@@ -84,14 +88,14 @@ impl<T: Real> Ensemble<T> {
                 self.clock.since_jump += n;
                 self.clock.since_change += n;
                 self.clock.since_shape += n;
-                self.clock.wait = if curve { spread(self.clock.time) % (2 * LAZY - 1) } else { self.clock.wait.saturating_sub(n) };
+                self.clock.wait = if curve { spread(self.clock.time) % (2 * lazy - 1) } else { self.clock.wait.saturating_sub(n) };
                 self.phase += end - at;
                 if self.phase >= quad {
                     self.weigh(bank);
                     self.relative = 1.0 / self.v[end - 1].wide();
                 }
             }
-            if self.surprise > JUMP && self.clock.since_jump > SETTLED {
+            if self.surprise > JUMP && self.clock.since_jump > SETTLED && self.lanes.evidence.level > T::of(LIGHT) {
                 self.jump();
             }
             at = end;
@@ -202,7 +206,7 @@ impl<T: Real> Ensemble<T> {
 
     /// Makes the prediction of sample `i` out of the sums over the members of both halves, and what follows from its error. Returns the squared error of
     /// the lanes alone and its variance.
-    fn conclude(&mut self, i: usize, sums: [Sums<T>; 2], learn: bool, bank: bool) -> (f64, f64) {
+    fn conclude(&mut self, i: usize, sums: [Sums<T>; 2], learn: bool) -> (f64, f64) {
         let mix = |part: fn(&Sums<T>) -> T| self.shares[0] * part(&sums[0]) + self.shares[1] * part(&sums[1]);
         let p = Complex::new(mix(|s| s.re), mix(|s| s.im));
         let spread = |square: T, p: Complex<T>| (square - p.norm_sqr()).max(square * T::of(1e-12)).max(T::of(LEAST));
@@ -212,33 +216,26 @@ impl<T: Real> Ensemble<T> {
         let y = self.y.at(i);
         if !learn {
             self.weight[i] = T::zero();
-            if bank {
-                self.bank.note(i, None);
-            }
             return (0.0, 1.0);
         }
-        let (y, p) = (wide(y), wide(p));
-        let z = (y - p).norm_sqr() / variance.wide();
-        self.weight[i] = T::of((SURPRISE / z).min(1.0));
-        self.alert = z > ALERT || self.acquisition.left > 0;
-        let power = y.norm_sqr();
-        let most = if self.power > 0.0 { 100.0 * self.power } else { power };
-        self.power += (power.min(most) - self.power) / (self.clock.learned as f64 + 1.0).min(5000.0);
-        if bank {
-            self.bank.note(i, Some(self.y.at(i)));
-        }
+        let z = (y - p).norm_sqr() / variance;
+        self.weight[i] = if z > T::of(SURPRISE) { T::of(SURPRISE) / z } else { T::one() };
+        self.block_surprise += z.min(T::of(OUTLIER)).wide();
+        self.alert = z > T::of(ALERT) || self.acquisition.left > 0;
         if !self.running[0] {
             return (0.0, 1.0);
         }
         let own = Complex::new(sums[0].re, sums[0].im);
         let variance = spread(sums[0].square, own).wide();
-        let e = y - wide(own);
-        let z = e.norm_sqr() / variance;
-        self.surprise += (z.min(OUTLIER) - self.surprise) / JUMP_WINDOW;
-        let weight = (1.0 / variance).min(OUTLIER / e.norm_sqr().max(LEAST));
+        let e = wide(y) - wide(own);
+        let square = e.norm_sqr();
+        let inverse = 1.0 / variance;
+        let z = square * inverse;
+        self.surprise += (z.min(OUTLIER) - self.surprise) * (1.0 / JUMP_WINDOW);
+        let weight = if z > OUTLIER { OUTLIER / square } else { inverse };
         self.offset_sums.0 += weight;
         self.offset_sums.1 += e * weight;
-        (e.norm_sqr(), variance)
+        (square, variance)
     }
 
     fn weigh(&mut self, bank: bool) {
@@ -277,7 +274,7 @@ impl<T: Real> Ensemble<T> {
             Change::None => {}
         }
         let eager = self.clock.since_change < EAGER;
-        if self.running[0] && self.clock.learned > WARM_UP && (eager || self.clock.at == BLOCK) {
+        if self.running[0] && self.clock.learned > WARM_UP && (eager || self.clock.at == BLOCK && self.is_slow_turn()) {
             bent |= self.curve.solve(self.level);
         }
         if self.clock.at == BLOCK {
@@ -293,16 +290,22 @@ impl<T: Real> Ensemble<T> {
     }
 
     fn end_block(&mut self) {
+        let power = |z: Complex64| z.norm_sqr();
+        let mean = (0..BLOCK).map(|i| power(wide(self.y.at(i))) * self.weight[i].wide()).sum::<f64>() / BLOCK as f64;
+        let blocks = (self.clock.learned / BLOCK as u64).clamp(1, 40) as f64;
+        self.power += (mean - self.power) / blocks;
         let best = self.lanes.evidence.best();
         let noise = self.lanes.evidence.noise.0[best].wide();
         if self.running[1] {
             self.bank.learn(self.level, &self.streams, &self.y, &self.weight, self.clock.time, noise, self.power);
         }
         if self.acquisition.left == 0 && self.running[0] {
-            let h = self.heaviest();
             self.follow_carrier(best);
-            self.shape.follow(h.into_iter(), BLOCK as f64 / (TAP_WINDOW * lanes::span(best)));
-            let windows = if self.clock.since_change < EAGER { BLOCK / 4 } else { 2 };
+            let mut h = std::mem::take(&mut self.taps);
+            self.heaviest(&mut h);
+            self.shape.follow(h.iter().map(|&h| wide(h)), BLOCK as f64 / (TAP_WINDOW * lanes::span(best)));
+            self.taps = h;
+            let windows = if self.clock.since_change < EAGER { BLOCK / 4 } else { usize::from(self.is_slow_turn()) * 4 };
             for k in 0..windows {
                 let every = BLOCK / windows;
                 let at = self.history + k * every + (spread(self.clock.time + k as u64) % every as u64) as usize;
@@ -313,9 +316,27 @@ impl<T: Real> Ensemble<T> {
                 self.refresh();
             }
         }
+        self.gate();
         self.clock.at = 0;
         self.input.x.roll(self.history);
         self.streams.roll();
+    }
+
+    /// Decides which halves run in the next block: one that carries no weight rests, and is looked at once in a while.
+    fn gate(&mut self) {
+        let z = std::mem::take(&mut self.block_surprise);
+        let calm = z < CALM * BLOCK as f64;
+        let block = self.clock.time / BLOCK as u64;
+        let turn = block.is_multiple_of(if self.bank.is_hopeless() { 4 * REST } else { REST });
+        let both = turn || !calm || self.acquisition.left > 0 || self.bank.learned() < BANK_EAGER;
+        let light = T::of(LIGHT);
+        let before = self.running[1];
+        self.running = [both || self.lanes.evidence.level > light, both || self.bank.evidence.level > light];
+        self.shares = if self.running[0] && self.running[1] { self.shares } else { self.running.map(|on| if on { T::one() } else { T::zero() }) };
+        if self.running[1] && !before {
+            let (from, to) = (BLOCK, BLOCK + self.history);
+            T::dispatch(self.level, Products { streams: &mut self.streams, from, to });
+        }
     }
 
     /// Moves what rotation all taps have in common from their velocities into the carrier.
@@ -330,6 +351,11 @@ impl<T: Real> Ensemble<T> {
         {
             self.lanes.rotate(step);
         }
+    }
+
+    /// Whether what is slow gets its turn in this block: every block at first, later one in some.
+    fn is_slow_turn(&self) -> bool {
+        self.clock.since_change < EAGER || (self.clock.time / BLOCK as u64).is_multiple_of(REST)
     }
 
     /// New coordinates.
@@ -414,38 +440,3 @@ impl<T: Real> Op<T> for Take<'_, T> {
     }
 }
 
-/// Some samples through the bank's members, whose predictions are known.
-struct Slots<'a, T: Real> {
-    bank: &'a mut super::bank::Bank<T>,
-    y: &'a Planes<T>,
-    at: usize,
-    relative: T,
-    pace: T,
-    learn: bool,
-    sums: &'a mut [Sums<T>],
-}
-
-impl<T: Real> Op<T> for Slots<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Vector<T>>(self) {
-        for (i, sums) in self.sums.iter_mut().enumerate() {
-            let y = self.y.at(self.at + i);
-            let (re, im) = self.bank.prediction(self.at + i);
-            for g in 0..Row::<T>::groups::<V>() {
-                let mut judge = self.bank.evidence.load::<V>(g);
-                let (p, q): (V, V) = (re.get(g), im.get(g));
-                sums.re += judge.weight.mul(p).sum();
-                sums.im += judge.weight.mul(q).sum();
-                sums.square += judge.weight.mul(p.fma(p, q.fma(q, judge.noise))).sum();
-                if self.learn {
-                    let (a, b) = (V::splat(y.re).sub(p), V::splat(y.im).sub(q));
-                    let square = a.fma(a, b.mul(b));
-                    judge.take(square, judge.noise, V::splat(self.relative), V::splat(self.pace));
-                    judge.store(&mut self.bank.evidence, g);
-                }
-            }
-        }
-    }
-}
