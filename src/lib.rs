@@ -10,7 +10,7 @@ pub mod metrics;
 pub mod observation;
 pub mod ofdm;
 mod real;
-pub mod simd;
+mod simd;
 pub mod state;
 
 #[cfg(feature = "blocks")]
@@ -33,3 +33,6 @@ pub mod radio;
 pub use error::{Error, Result, nearest};
 pub use num_complex::{Complex, Complex32, Complex64};
 pub use real::Real;
+// Tests compare every level of vector instructions with the plain one.
+#[doc(hidden)]
+pub use simd::Level;

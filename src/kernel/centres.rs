@@ -75,7 +75,7 @@ impl<T: Real> Centres<T> {
     }
 
     /// Puts `x` in place of centre `i`.
-    pub fn replace(&mut self, i: usize, x: &[Complex<T>]) {
+    pub(crate) fn replace(&mut self, i: usize, x: &[Complex<T>]) {
         assert!(x.len() == self.taps && i < self.len, "centre {i} of {} with {} taps", self.len, x.len());
         for (l, z) in x.iter().enumerate() {
             self.planes[2 * l * self.capacity + i] = z.re;
@@ -84,7 +84,7 @@ impl<T: Real> Centres<T> {
     }
 
     /// Removes centre `i`; the last one takes its place.
-    pub fn swap_remove(&mut self, i: usize) {
+    pub(crate) fn swap_remove(&mut self, i: usize) {
         assert!(i < self.len, "centre {i} of {}", self.len);
         self.len -= 1;
         for d in 0..2 * self.taps {
@@ -93,7 +93,7 @@ impl<T: Real> Centres<T> {
     }
 
     /// Removes all centres and keeps their room.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
 

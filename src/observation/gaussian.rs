@@ -22,7 +22,7 @@ impl Gain {
     /// assert_eq!(Gain::DiffusionRatio(2.5).at(1.0), 2.5 / 3.5);
     /// assert_eq!(Gain::Eta(0.5).at(7.0), 0.5);
     /// ```
-    pub fn at(self, norm: f64) -> f64 {
+    pub(crate) fn at(self, norm: f64) -> f64 {
         match self {
             Self::Eta(eta) => eta,
             Self::DiffusionRatio(ratio) => ratio / (1.0 + ratio * norm),

@@ -7,8 +7,7 @@ use kaflow::filter::registry::{self, Value, Values};
 use kaflow::filter::{Evict, Filter, Guard, fklms};
 use kaflow::kernel::{Centres, Gaussian, Kernel, Row, plain_row};
 use kaflow::observation::Gain;
-use kaflow::simd::Level;
-use kaflow::{Complex, Real};
+use kaflow::{Complex, Level, Real};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -7,7 +7,7 @@ use crate::{
     Error, Result,
     filter::{
         Tracker,
-        registry::{self, Recipe, Settings, Task, Value, Values},
+        registry::{self, Recipe, Settings, Value, Values},
     },
 };
 
@@ -19,7 +19,7 @@ const BUDGET: f64 = 500.0;
 
 /// The names of all filters that run on streams.
 fn streams() -> impl Iterator<Item = &'static str> {
-    registry::of_task(Task::Regression).chain(registry::of_task(Task::Stream))
+    registry::RECIPES.iter().filter(|r| r.tracks()).map(|r| r.name)
 }
 
 /// A filter and what the user wants of it.
@@ -54,17 +54,16 @@ pub(super) fn choose(args: &Args) -> Result<Vec<Choice>> {
     };
     let mut recipes: Vec<&'static Recipe> = Vec::new();
     for name in names {
-        let found = registry::RECIPES.iter().find(|r| r.name == name && matches!(r.task, Task::Regression | Task::Stream));
+        let found = registry::recipe(name).ok().filter(|r| r.tracks());
         let recipe = found.ok_or_else(|| Error::unknown("filter", name, streams().chain(["all"])))?;
         if !recipes.iter().any(|r| r.name == recipe.name) {
             recipes.push(recipe);
         }
     }
     let file = args.params.as_deref().map(read).transpose()?.unwrap_or_default();
-    let has = |recipe: &Recipe, name: &str| recipe.parameters.iter().any(|(p, _)| *p == name);
     // Among several filters a parameter is for those that have it; one that none of them has is a mistake.
-    if let Some(name) = args.parameters.0.keys().find(|name| !recipes.iter().any(|r| has(r, name))) {
-        let known = |r: &&Recipe| r.parameters.iter().map(|(p, _)| (*p).to_owned()).collect::<Vec<_>>();
+    if let Some(name) = args.parameters.0.keys().find(|name| !recipes.iter().any(|r| r.has(name))) {
+        let known = |r: &&Recipe| r.parameters.iter().map(|p| p.name.to_owned()).collect::<Vec<_>>();
         let filter = recipes.iter().map(|r| r.name).collect::<Vec<_>>().join(", ");
         let mut known: Vec<String> = recipes.iter().flat_map(known).collect();
         known.sort();
@@ -73,10 +72,8 @@ pub(super) fn choose(args: &Args) -> Result<Vec<Choice>> {
     }
     let choices = recipes.into_iter().map(|recipe| {
         let mut given = file.get(recipe.name).cloned().unwrap_or_default();
-        given.extend(args.parameters.0.iter().filter(|(name, _)| has(recipe, name)).map(|(name, value)| (name.clone(), value.clone())));
-        // LMS has weights: a limit would make it remember samples only to drop them.
-        let grows = |(p, preset): &(&str, registry::Preset)| *p == "budget" && matches!(preset, registry::Preset::Off);
-        if recipe.name != "lms" && recipe.parameters.iter().any(grows) {
+        given.extend(args.parameters.0.iter().filter(|(name, _)| recipe.has(name)).map(|(name, value)| (name.clone(), value.clone())));
+        if recipe.grows() {
             given.entry("budget".into()).or_insert(Value::Number(BUDGET));
         }
         Choice { recipe, given, taps: args.taps }
@@ -85,14 +82,14 @@ pub(super) fn choose(args: &Args) -> Result<Vec<Choice>> {
 }
 
 /// Parameters by filter: a table for each.
-fn read(path: &Path) -> Result<BTreeMap<String, Values>> {
+fn read(path: &Path) -> Result<BTreeMap<&'static str, Values>> {
     let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
     let file: BTreeMap<String, Values> = toml::from_str(&text).map_err(|e| Error::file(path, "parameters", e.message()))?;
-    for (name, values) in &file {
-        let recipe = registry::recipe(name).map_err(|e| Error::file(path, format!("[{name}]"), e.to_string()))?;
-        recipe.settle(values, 1.0).map_err(|e| Error::file(path, format!("[{name}]"), e.to_string()))?;
-    }
-    Ok(file)
+    let check = |(name, values): (String, Values)| {
+        let recipe = registry::recipe(&name).and_then(|recipe| recipe.settle(&values, 1.0).map(|_| recipe));
+        Ok((recipe.map_err(|e| Error::file(path, format!("[{name}]"), e.to_string()))?.name, values))
+    };
+    file.into_iter().map(check).collect()
 }
 
 /// Fills in what depends on the data, and builds.

@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use super::parameters::Parameters;
 use super::track::{Align, Source};
 use super::{interrupt, parallel, progress};
-use crate::filter::registry::{self, Recipe, Task, Value, Values};
+use crate::filter::registry::{self, Likelihood, Preset, Recipe, Value, Values};
 use crate::{Error, Result, iq};
 use report::{Files, Tuned};
 use score::{Data, score};
@@ -187,45 +187,41 @@ fn heading(args: &Args, data: &Data) -> String {
 /// The filters that are asked for, each with what is given for it.
 fn choose(args: &Args) -> Result<Vec<(&'static Recipe, Values)>> {
     let known: Vec<&str> = match args.method {
-        Method::Search => registry::of_task(Task::Regression).chain(registry::of_task(Task::Stream)).collect(),
-        Method::Em => likelihood::FILTERS.to_vec(),
+        Method::Search => registry::RECIPES.iter().filter(|r| r.tracks()).map(|r| r.name).collect(),
+        Method::Em => registry::RECIPES.iter().filter(|r| r.likelihood.is_some()).map(|r| r.name).collect(),
     };
     let kind = if args.method == Method::Em { "filter with a likelihood" } else { "filter" };
     let mut recipes: Vec<&'static Recipe> = Vec::new();
     for name in &args.filter {
         let names = if name == "all" { known.clone() } else { vec![name.as_str()] };
         for name in names {
-            if !known.contains(&name) {
-                return Err(Error::unknown(kind, name, known.iter().copied().chain(["all"])));
-            }
-            let recipe = registry::recipe(name)?;
+            let found = registry::recipe(name).ok().filter(|r| known.contains(&r.name));
+            let recipe = found.ok_or_else(|| Error::unknown(kind, name, known.iter().copied().chain(["all"])))?;
             if !recipes.iter().any(|r| r.name == recipe.name) {
                 recipes.push(recipe);
             }
         }
     }
-    let has = |recipe: &Recipe, name: &str| recipe.parameters.iter().any(|(p, _)| *p == name);
     // Among several filters a parameter is for those that have it; one that none of them has is a mistake.
-    if let Some(name) = args.parameters.0.keys().find(|name| !recipes.iter().any(|r| has(r, name))) {
-        let mut known: Vec<String> = recipes.iter().flat_map(|r| r.parameters.iter().map(|(p, _)| (*p).to_owned())).collect();
+    if let Some(name) = args.parameters.0.keys().find(|name| !recipes.iter().any(|r| r.has(name))) {
+        let mut known: Vec<String> = recipes.iter().flat_map(|r| r.parameters.iter().map(|p| p.name.to_owned())).collect();
         known.sort();
         known.dedup();
         let filter = recipes.iter().map(|r| r.name).collect::<Vec<_>>().join(", ");
         return Err(Error::NotApplicable { filter, name: name.clone(), known });
     }
     let given =
-        |recipe: &Recipe| args.parameters.0.iter().filter(|(name, _)| has(recipe, name)).map(|(n, v)| (n.clone(), v.clone())).collect();
+        |recipe: &Recipe| args.parameters.0.iter().filter(|(name, _)| recipe.has(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
     Ok(recipes.into_iter().map(|recipe| (recipe, given(recipe))).collect())
 }
 
 /// The budget that a filter will have; none for one without centres.
 fn budget(recipe: &Recipe, given: &Values) -> Option<usize> {
-    let (_, preset) = recipe.parameters.iter().find(|(p, _)| *p == "budget")?;
-    match (given.get("budget"), preset) {
+    match (given.get("budget"), recipe.parameter("budget")?.preset) {
         (Some(Value::Number(budget)), _) => Some(*budget as usize),
-        (_, registry::Preset::Is(budget)) => Some(*budget as usize),
-        _ if recipe.name == "lms" => None,
-        _ => Some(BUDGET),
+        (_, Preset::Is(budget)) => Some(budget as usize),
+        (_, Preset::Unlimited) => Some(BUDGET),
+        _ => None,
     }
 }
 
@@ -305,7 +301,7 @@ fn by_likelihood(choices: &[(&'static Recipe, Values)], data: &Data) -> Result<V
         let Some(fitted) = likelihood::fit(recipe, &given, data)? else { break };
         let model = fitted.estimate.model;
         let mut note = format!("sigma_d^2 = {:.4e}, sigma_n^2 = {:.4e}", model.process_noise, model.noise);
-        if recipe.name != "kalman" {
+        if recipe.likelihood == Some(Likelihood::Features) {
             note += &format!(", their ratio {:.4e}, {} features", model.process_noise / model.noise, fitted.features);
         }
         tuned.push(Tuned {
