@@ -10,7 +10,6 @@
 #![allow(unsafe_code)]
 
 mod aligned;
-mod halves;
 mod lags;
 mod linear;
 #[cfg(target_arch = "aarch64")]
@@ -30,11 +29,8 @@ use num_complex::Complex;
 use crate::{Error, Result};
 
 pub(crate) use aligned::{Aligned, Row};
-pub(crate) use halves::Halves;
 pub(crate) use lags::{BLOCK, GROUP, History, LagFill, LagPass};
 pub(crate) use linear::NlmsRun;
-#[cfg(test)]
-pub(crate) use plain::Plain as PlainHalves;
 pub(crate) use rows::{GaussianRow, Nearest, WeighComplex};
 
 /// A set of vector instructions.
@@ -127,9 +123,6 @@ pub(crate) trait Vector<T>: Copy {
 
     /// What [`exp2`](Self::exp2) needs.
     type Exp2: Copy;
-
-    /// Two halves of four lanes, whatever the width of this vector.
-    type Halves: Halves<T>;
 
     /// The constants of [`exp2`](Self::exp2), to be made once before a loop.
     fn exp2_constants() -> Self::Exp2;

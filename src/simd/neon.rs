@@ -3,7 +3,7 @@
 
 use std::arch::aarch64::*;
 
-use super::plain::{EXP2_F32, EXP2_F64, Plain, ROUND_F32, ROUND_F64};
+use super::plain::{EXP2_F32, EXP2_F64, ROUND_F32, ROUND_F64};
 use super::{Exp2, Vector};
 
 macro_rules! vector {
@@ -21,7 +21,6 @@ macro_rules! vector {
         impl Vector<$scalar> for $name {
             const LANES: usize = $lanes;
             type Exp2 = Exp2<Self, { $coefficients.len() }>;
-            type Halves = Plain<$scalar>;
 
             #[inline(always)]
             fn exp2_constants() -> Self::Exp2 {

@@ -43,7 +43,6 @@ macro_rules! plain {
         impl Vector<$scalar> for Plain<$scalar> {
             const LANES: usize = LANES;
             type Exp2 = Exp2<Self, { $coefficients.len() }>;
-            type Halves = Self;
 
             #[inline(always)]
             fn exp2_constants() -> Self::Exp2 {

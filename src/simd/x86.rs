@@ -5,8 +5,7 @@
 
 use std::arch::x86_64::*;
 
-use super::halves::HalvesF32;
-use super::plain::{EXP2_F32, EXP2_F64, Plain, ROUND_F32, ROUND_F64};
+use super::plain::{EXP2_F32, EXP2_F64, ROUND_F32, ROUND_F64};
 use super::{Exp2, Vector};
 
 macro_rules! vector {
@@ -20,7 +19,7 @@ macro_rules! vector {
         greatest |$g:ident| $greatest:expr,
         $sqrt:ident, recip |$r:ident| $recip:expr, rough |$q:ident| $rough:expr,
         parts |$y:ident| $parts:expr,
-        $round:ident $coefficients:ident $halves:ty
+        $round:ident $coefficients:ident
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
@@ -29,7 +28,6 @@ macro_rules! vector {
         impl Vector<$scalar> for $name {
             const LANES: usize = $lanes;
             type Exp2 = Exp2<Self, { $coefficients.len() }>;
-            type Halves = $halves;
 
             #[inline(always)]
             fn exp2_constants() -> Self::Exp2 {
@@ -170,7 +168,7 @@ vector! {
         let mantissa = _mm256_or_si256(_mm256_and_si256(bits, _mm256_set1_epi32(0x7f_ffff)), _mm256_set1_epi32(0x3f80_0000));
         (exponent, _mm256_castsi256_ps(mantissa))
     },
-    ROUND_F32 EXP2_F32 HalvesF32
+    ROUND_F32 EXP2_F32
 }
 
 vector! {
@@ -201,7 +199,7 @@ vector! {
         let mantissa = _mm256_or_si256(_mm256_and_si256(bits, _mm256_set1_epi64x((1 << 52) - 1)), one);
         (exponent, _mm256_castsi256_pd(mantissa))
     },
-    ROUND_F64 EXP2_F64 Plain<f64>
+    ROUND_F64 EXP2_F64
 }
 
 vector! {
@@ -219,7 +217,7 @@ vector! {
         _mm512_mul_ps(r, _mm512_fnmadd_ps(x, r, _mm512_set1_ps(2.0)))
     }, rough |x| _mm512_rcp14_ps(x),
     parts |x| (_mm512_getexp_ps(x), _mm512_getmant_ps::<_MM_MANT_NORM_1_2, _MM_MANT_SIGN_SRC>(x)),
-    ROUND_F32 EXP2_F32 HalvesF32
+    ROUND_F32 EXP2_F32
 }
 
 vector! {
@@ -236,5 +234,5 @@ vector! {
     greatest |v| _mm512_reduce_max_pd(v),
     _mm512_sqrt_pd, recip |x| _mm512_div_pd(_mm512_set1_pd(1.0), x), rough |x| _mm512_div_pd(_mm512_set1_pd(1.0), x),
     parts |x| (_mm512_getexp_pd(x), _mm512_getmant_pd::<_MM_MANT_NORM_1_2, _MM_MANT_SIGN_SRC>(x)),
-    ROUND_F64 EXP2_F64 Plain<f64>
+    ROUND_F64 EXP2_F64
 }

@@ -40,8 +40,7 @@ const FILTERS: [(&str, Option<f64>); 8] = [
     ("fklms", Some(-6.86)),
     ("krlst", None),
     ("mp-rls", None),
-    ("two-speed", None),
-    ("mixture", None),
+    ("ensemble", None),
 ];
 
 struct Transmission {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// What runs when nobody says.
-const DEFAULT: [&str; 8] = ["nlms", "fklms", "qklms", "norma", "krlst", "mp-rls", "two-speed", "mixture"];
+const DEFAULT: [&str; 7] = ["nlms", "fklms", "qklms", "norma", "krlst", "mp-rls", "ensemble"];
 
 /// Centres that a filter keeps when nobody says: on a stream, a dictionary without a limit would only grow.
 const BUDGET: f64 = 500.0;
@@ -98,7 +98,7 @@ pub(super) fn settle(choices: &[Choice], args: &Args, survey: &Survey) -> Result
     choices
         .iter()
         .map(|choice| {
-            let settings = choice.recipe.settle(&choice.given, spread)?;
+            let settings = choice.recipe.settle(&choice.given, spread)?.advanced(survey.advance);
             Ok(Ready { name: choice.recipe.name, tracker: registry::tracker(&settings, args.taps)?, settings })
         })
         .collect()

@@ -13,6 +13,7 @@ mod input;
 mod lanes;
 mod matrix;
 mod planes;
+mod recipe;
 mod shape;
 mod spline;
 mod step;
@@ -21,6 +22,7 @@ use num_complex::{Complex, Complex64};
 use serde::{Deserialize, Serialize};
 
 pub use config::{EnsembleConfig, pair};
+pub(super) use recipe::RECIPE;
 
 use self::acquisition::Acquisition;
 use self::bank::Bank;
