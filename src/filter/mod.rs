@@ -40,13 +40,13 @@
 
 mod covariance;
 pub mod em;
+pub mod ensemble;
 mod guard;
 mod kernel_filter;
 mod krlst;
 mod linear;
 mod lms;
 mod memory_polynomial;
-mod mixture;
 mod nlms;
 mod nlms_stream;
 mod portrait;
@@ -54,7 +54,6 @@ mod recipes;
 pub mod registry;
 mod residual;
 mod sliding;
-pub mod two_speed;
 mod windowed;
 
 #[cfg(feature = "blocks")]
@@ -65,7 +64,6 @@ pub use krlst::KrlsT;
 pub use linear::{Kalman, Rls};
 pub use lms::Lms;
 pub use memory_polynomial::MemoryPolynomial;
-pub use mixture::{Mixture, MixtureConfig};
 pub use nlms::Nlms;
 pub use portrait::{Portrait, Weight};
 pub use recipes::{GaussianKernelFilter, bernoulli_klms, fklms, klms, multinomial_klms, norma, poisson_klms, qklms, steady_state_error};

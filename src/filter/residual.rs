@@ -17,7 +17,7 @@ pub(super) const RECIPE: Recipe = Recipe {
         Parameter::choice(
             "first",
             "the filter whose error residual goes on with",
-            &["mixture", "two-speed", "mp-rls", "rls", "nlms", "kalman", "krlst"],
+            &["ensemble", "mixture", "two-speed", "mp-rls", "rls", "nlms", "kalman", "krlst"],
         ),
         Parameter::choice("second", "the filter that residual puts on that error", &["qklms", "fklms"]),
         SIGMA.preset(Preset::Spread(0.5)),

@@ -4,25 +4,47 @@ use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 
-/// A cache line of `f32`, two of `f64`: vectors that begin at a multiple of 16 numbers never lie across two lines, where on some processors what was
-/// stored is slow to load again.
-#[derive(Clone, Copy, Debug)]
+use super::Vector;
+
+/// Sixteen numbers, a cache line of `f32`, two of `f64`: vectors that begin at a multiple of 16 numbers never lie across two lines, where on some
+/// processors what was stored is slow to load again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[repr(C, align(64))]
-struct Block<T>([T; 16]);
+pub(crate) struct Row<T>(pub(crate) [T; 16]);
+
+impl<T> Row<T> {
+    /// How many vectors it takes.
+    #[inline(always)]
+    pub(crate) fn groups<V: Vector<T>>() -> usize {
+        16 / V::LANES
+    }
+
+    /// The lanes of vector `group`.
+    #[inline(always)]
+    pub(crate) fn get<V: Vector<T>>(&self, group: usize) -> V {
+        V::read(&self.0, group * V::LANES)
+    }
+
+    /// Writes the lanes of vector `group`.
+    #[inline(always)]
+    pub(crate) fn put<V: Vector<T>>(&mut self, group: usize, lanes: V) {
+        lanes.write(&mut self.0, group * V::LANES);
+    }
+}
 
 /// Numbers the first of which lies at the start of a cache line. Fixed in length.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Vec<T>", into = "Vec<T>", bound = "T: Copy + Default + Serialize + for<'a> Deserialize<'a>")]
 pub(crate) struct Aligned<T> {
-    blocks: Vec<Block<T>>,
+    blocks: Vec<Row<T>>,
     len: usize,
 }
 
 impl<T: Copy + Default> From<Vec<T>> for Aligned<T> {
     fn from(numbers: Vec<T>) -> Self {
-        let () = Block::<T>::DENSE;
+        let () = Row::<T>::DENSE;
         let blocks = numbers.chunks(16).map(|chunk| {
-            let mut block = Block([T::default(); 16]);
+            let mut block = Row([T::default(); 16]);
             block.0[..chunk.len()].copy_from_slice(chunk);
             block
         });
@@ -62,7 +84,7 @@ impl<T> DerefMut for Aligned<T> {
     }
 }
 
-impl<T> Block<T> {
+impl<T> Row<T> {
     /// Checked when it is compiled: whatever `T` is, no padding.
     const DENSE: () = assert!(size_of::<Self>() == 16 * size_of::<T>());
 }

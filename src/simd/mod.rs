@@ -11,7 +11,6 @@
 
 mod aligned;
 mod envelope;
-mod halves;
 mod lags;
 mod linear;
 #[cfg(target_arch = "aarch64")]
@@ -31,14 +30,11 @@ use num_complex::Complex;
 
 use crate::{Error, Result};
 
-pub(crate) use aligned::Aligned;
+pub(crate) use aligned::{Aligned, Row};
 pub(crate) use envelope::EnvelopeRow;
-pub(crate) use halves::Halves;
 pub(crate) use lags::{BLOCK, GROUP, History, LagFill, LagPass};
 pub(crate) use linear::NlmsRun;
 pub(crate) use pairs::{PairFill, PairPass, Samples, Terms};
-#[cfg(test)]
-pub(crate) use plain::Plain as PlainHalves;
 pub(crate) use rows::{GaussianRow, Nearest, WeighByComplex, WeighComplex};
 
 /// A set of vector instructions.
@@ -132,9 +128,6 @@ pub(crate) trait Vector<T>: Copy {
     /// What [`exp2`](Self::exp2) needs.
     type Exp2: Copy;
 
-    /// Two halves of four lanes, whatever the width of this vector.
-    type Halves: Halves<T>;
-
     /// The constants of [`exp2`](Self::exp2), to be made once before a loop.
     fn exp2_constants() -> Self::Exp2;
 
@@ -168,13 +161,56 @@ pub(crate) trait Vector<T>: Copy {
     fn max(self, other: Self) -> Self;
     /// `then` where `self < other`, else `otherwise`.
     fn select_less(self, other: Self, then: Self, otherwise: Self) -> Self;
-    /// Lane-wise square root.
-    fn sqrt(self) -> Self;
     /// `2^self` for lanes between the exponents of the least and the greatest normal number; other lanes are unspecified.
     fn exp2(self, constants: &Self::Exp2) -> Self;
 
+    /// The square root of lanes that are not negative.
+    fn sqrt(self) -> Self;
+    /// `1 / self` of positive normal lanes, within some roundings.
+    fn recip(self) -> Self;
+    /// `1 / self` of positive lanes within 0.1 %; zero of infinity.
+    fn rough_recip(self) -> Self;
+    /// The exponent and the mantissa, between 1 and 2, of positive normal lanes.
+    fn parts(self) -> (Self, Self);
+
+    /// `log2` of positive normal lanes, within 1.5e-5: enough to compare likelihoods.
+    #[inline(always)]
+    fn log2(self) -> Self
+    where
+        T: crate::Real,
+    {
+        // Chebyshev's approximation on [1, 2].
+        const C: [f64; 6] = [-2.794_153_676, 5.069_756_316, -3.520_218_838, 1.610_177_547, -0.409_475_585_8, 0.043_928_627_85];
+        let (exponent, m) = self.parts();
+        let mut p = Self::splat(T::of(C[5]));
+        let mut n = 5;
+        while n > 0 {
+            n -= 1;
+            p = p.fma(m, Self::splat(T::of(C[n])));
+        }
+        exponent.add(p)
+    }
+
     /// The sum of all lanes, in pairs.
     fn sum(self) -> T;
+    /// The greatest lane.
+    fn greatest(self) -> T;
+
+    /// The lanes from `at` on.
+    #[inline(always)]
+    fn read(from: &[T], at: usize) -> Self {
+        let lanes = &from[at..at + Self::LANES];
+        // SAFETY: the slice has as many values as there are lanes.
+        unsafe { Self::load(lanes.as_ptr()) }
+    }
+
+    /// Writes the lanes from `at` on.
+    #[inline(always)]
+    fn write(self, to: &mut [T], at: usize) {
+        let lanes = &mut to[at..at + Self::LANES];
+        // SAFETY: the slice has as many values as there are lanes.
+        unsafe { self.store(lanes.as_mut_ptr()) }
+    }
 }
 
 /// A hot loop that can be compiled for any [`Vector`].

@@ -43,7 +43,6 @@ macro_rules! plain {
         impl Vector<$scalar> for Plain<$scalar> {
             const LANES: usize = LANES;
             type Exp2 = Exp2<Self, { $coefficients.len() }>;
-            type Halves = Self;
 
             #[inline(always)]
             fn exp2_constants() -> Self::Exp2 {
@@ -98,13 +97,35 @@ macro_rules! plain {
                 Self(std::array::from_fn(|i| if self.0[i] < other.0[i] { then.0[i] } else { otherwise.0[i] }))
             }
             #[inline(always)]
+            fn sum(self) -> $scalar {
+                let [a, b, c, d, e, f, g, h] = self.0;
+                ((a + e) + (c + g)) + ((b + f) + (d + h))
+            }
+            #[inline(always)]
+            fn greatest(self) -> $scalar {
+                self.0.into_iter().fold(<$scalar>::NEG_INFINITY, <$scalar>::max)
+            }
+            #[inline(always)]
             fn sqrt(self) -> Self {
                 Self(std::array::from_fn(|i| self.0[i].sqrt()))
             }
             #[inline(always)]
-            fn sum(self) -> $scalar {
-                let [a, b, c, d, e, f, g, h] = self.0;
-                ((a + e) + (c + g)) + ((b + f) + (d + h))
+            fn recip(self) -> Self {
+                Self(std::array::from_fn(|i| 1.0 / self.0[i]))
+            }
+            #[inline(always)]
+            fn rough_recip(self) -> Self {
+                self.recip()
+            }
+            #[inline(always)]
+            fn parts(self) -> (Self, Self) {
+                let mantissa = (1 << $bits) - 1;
+                let exponent = |x: $scalar| ((x.to_bits() >> $bits) as i32 - ((<$scalar>::MAX_EXP) - 1)) as $scalar;
+                let one: $scalar = 1.0;
+                (
+                    Self(std::array::from_fn(|i| exponent(self.0[i]))),
+                    Self(std::array::from_fn(|i| <$scalar>::from_bits(self.0[i].to_bits() & mantissa | one.to_bits()))),
+                )
             }
             #[inline(always)]
             fn exp2(self, constants: &Self::Exp2) -> Self {

@@ -103,3 +103,46 @@ fn a_minimum_keeps_numbers_away_from_what_is_none() {
         assert_eq!(x[..lanes], expected[..lanes], "{level}");
     }
 }
+
+/// Roots, reciprocals and logarithms lane by lane; the first of the lanes that are the greatest.
+struct Functions<'a, T>(&'a [T; 16], [&'a mut [T; 16]; 4]);
+
+impl<T: Real> Op<T> for Functions<'_, T> {
+    type Output = T;
+
+    #[inline(always)]
+    fn run<V: Vector<T>>(self) -> T {
+        let x = V::read(self.0, 0);
+        x.sqrt().write(self.1[0], 0);
+        x.recip().write(self.1[1], 0);
+        x.rough_recip().write(self.1[2], 0);
+        x.log2().write(self.1[3], 0);
+        x.greatest()
+    }
+}
+
+#[test]
+fn roots_reciprocals_and_logarithms_are_as_exact_as_they_say() {
+    fn check<T: Real>(level: Level) {
+        for k in 0..2000 {
+            let x: [T; 16] = std::array::from_fn(|i| T::of((f64::from(k) / 25.0 - 40.0 + 0.37 * i as f64).exp2()));
+            let mut y = [[T::nan(); 16]; 4];
+            let [a, b, c, d] = &mut y;
+            let greatest = T::dispatch(level, Functions(&x, [a, b, c, d]));
+            let lanes = y[0].iter().take_while(|y| !y.is_nan()).count();
+            assert_eq!(greatest, x[lanes - 1], "{level}");
+            for i in 0..lanes {
+                let x = x[i].wide();
+                let near = |y: T, exact: f64, error: f64| assert!((y.wide() - exact).abs() <= error, "{level}: {y} for {exact} of {x}");
+                near(y[0][i], x.sqrt(), x.sqrt() * T::epsilon().wide());
+                near(y[1][i], x.recip(), 4.0 / x * T::epsilon().wide());
+                near(y[2][i], x.recip(), 1e-3 / x);
+                near(y[3][i], x.log2(), 1.5e-5 + 40.0 * T::epsilon().wide());
+            }
+        }
+    }
+    for &level in Level::available() {
+        check::<f32>(level);
+        check::<f64>(level);
+    }
+}

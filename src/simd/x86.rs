@@ -5,19 +5,21 @@
 
 use std::arch::x86_64::*;
 
-use super::halves::HalvesF32;
-use super::plain::{EXP2_F32, EXP2_F64, Plain, ROUND_F32, ROUND_F64};
+use super::plain::{EXP2_F32, EXP2_F64, ROUND_F32, ROUND_F64};
 use super::{Exp2, Vector};
 
 macro_rules! vector {
     (
         $(#[$doc:meta])* $name:ident: $lanes:literal of $scalar:ident in $register:ty,
-        $load:ident $store:ident $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $fnma:ident $min:ident $max:ident $sqrt:ident,
+        $load:ident $store:ident $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $fnma:ident $min:ident $max:ident,
         less |$a:ident, $b:ident, $then:ident, $otherwise:ident| $less:expr,
         split |$x:ident, $magic:ident| $split:expr,
         exponent |$p:ident, $whole:ident| $exponent:expr,
         sum |$v:ident| $sum:expr,
-        $round:ident $coefficients:ident $halves:ty
+        greatest |$g:ident| $greatest:expr,
+        $sqrt:ident, recip |$r:ident| $recip:expr, rough |$q:ident| $rough:expr,
+        parts |$y:ident| $parts:expr,
+        $round:ident $coefficients:ident
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
@@ -26,7 +28,6 @@ macro_rules! vector {
         impl Vector<$scalar> for $name {
             const LANES: usize = $lanes;
             type Exp2 = Exp2<Self, { $coefficients.len() }>;
-            type Halves = $halves;
 
             #[inline(always)]
             fn exp2_constants() -> Self::Exp2 {
@@ -84,11 +85,6 @@ macro_rules! vector {
                 Self(unsafe { $max(self.0, other.0) })
             }
             #[inline(always)]
-            fn sqrt(self) -> Self {
-                // SAFETY: see `splat`.
-                Self(unsafe { $sqrt(self.0) })
-            }
-            #[inline(always)]
             fn select_less(self, other: Self, then: Self, otherwise: Self) -> Self {
                 let ($a, $b, $then, $otherwise) = (self.0, other.0, then.0, otherwise.0);
                 // SAFETY: see `splat`.
@@ -99,6 +95,36 @@ macro_rules! vector {
                 let $v = self.0;
                 // SAFETY: see `splat`.
                 unsafe { $sum }
+            }
+            #[inline(always)]
+            fn greatest(self) -> $scalar {
+                let $g = self.0;
+                // SAFETY: see `splat`.
+                unsafe { $greatest }
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                // SAFETY: see `splat`.
+                Self(unsafe { $sqrt(self.0) })
+            }
+            #[inline(always)]
+            fn recip(self) -> Self {
+                let $r = self.0;
+                // SAFETY: see `splat`.
+                Self(unsafe { $recip })
+            }
+            #[inline(always)]
+            fn rough_recip(self) -> Self {
+                let $q = self.0;
+                // SAFETY: see `splat`.
+                Self(unsafe { $rough })
+            }
+            #[inline(always)]
+            fn parts(self) -> (Self, Self) {
+                let $y = self.0;
+                // SAFETY: see `splat`.
+                let (exponent, mantissa) = unsafe { $parts };
+                (Self(exponent), Self(mantissa))
             }
             #[inline(always)]
             fn exp2(self, constants: &Self::Exp2) -> Self {
@@ -116,7 +142,7 @@ macro_rules! vector {
 vector! {
     /// AVX2, single precision.
     F32x8: 8 of f32 in __m256,
-    _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_fmadd_ps _mm256_fnmadd_ps _mm256_min_ps _mm256_max_ps _mm256_sqrt_ps,
+    _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_fmadd_ps _mm256_fnmadd_ps _mm256_min_ps _mm256_max_ps,
     less |a, b, then, otherwise| _mm256_blendv_ps(otherwise, then, _mm256_cmp_ps::<_CMP_LT_OQ>(a, b)),
     // Rounding instead of a magic number: two constants fewer, and a shorter way to the polynomial.
     split |x, _magic| (_mm256_cvtps_epi32(x), _mm256_sub_ps(x, _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x))),
@@ -126,13 +152,29 @@ vector! {
         let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
         _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
     },
-    ROUND_F32 EXP2_F32 HalvesF32
+    greatest |v| {
+        let four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
+        let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+        _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)))
+    },
+    // One step of Newton's method doubles the bits of the estimate.
+    _mm256_sqrt_ps, recip |x| {
+        let r = _mm256_rcp_ps(x);
+        _mm256_mul_ps(r, _mm256_fnmadd_ps(x, r, _mm256_set1_ps(2.0)))
+    }, rough |x| _mm256_rcp_ps(x),
+    parts |x| {
+        let bits = _mm256_castps_si256(x);
+        let exponent = _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_srli_epi32::<23>(bits), _mm256_set1_epi32(127)));
+        let mantissa = _mm256_or_si256(_mm256_and_si256(bits, _mm256_set1_epi32(0x7f_ffff)), _mm256_set1_epi32(0x3f80_0000));
+        (exponent, _mm256_castsi256_ps(mantissa))
+    },
+    ROUND_F32 EXP2_F32
 }
 
 vector! {
     /// AVX2, double precision.
     F64x4: 4 of f64 in __m256d,
-    _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_fmadd_pd _mm256_fnmadd_pd _mm256_min_pd _mm256_max_pd _mm256_sqrt_pd,
+    _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_fmadd_pd _mm256_fnmadd_pd _mm256_min_pd _mm256_max_pd,
     less |a, b, then, otherwise| _mm256_blendv_pd(otherwise, then, _mm256_cmp_pd::<_CMP_LT_OQ>(a, b)),
     split |x, magic| {
         let whole = _mm256_add_pd(x, magic);
@@ -143,25 +185,45 @@ vector! {
         let two = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd::<1>(v));
         _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
     },
-    ROUND_F64 EXP2_F64 Plain<f64>
+    greatest |v| {
+        let two = _mm_max_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd::<1>(v));
+        _mm_cvtsd_f64(_mm_max_sd(two, _mm_unpackhi_pd(two, two)))
+    },
+    _mm256_sqrt_pd, recip |x| _mm256_div_pd(_mm256_set1_pd(1.0), x), rough |x| _mm256_div_pd(_mm256_set1_pd(1.0), x),
+    parts |x| {
+        // There is no conversion of 64-bit integers: a double of 2^52 holds one in its low bits.
+        let bits = _mm256_castpd_si256(x);
+        let biased = _mm256_or_si256(_mm256_srli_epi64::<52>(bits), _mm256_castpd_si256(_mm256_set1_pd(4_503_599_627_370_496.0)));
+        let exponent = _mm256_sub_pd(_mm256_castsi256_pd(biased), _mm256_set1_pd(4_503_599_627_370_496.0 + 1023.0));
+        let one = _mm256_castpd_si256(_mm256_set1_pd(1.0));
+        let mantissa = _mm256_or_si256(_mm256_and_si256(bits, _mm256_set1_epi64x((1 << 52) - 1)), one);
+        (exponent, _mm256_castsi256_pd(mantissa))
+    },
+    ROUND_F64 EXP2_F64
 }
 
 vector! {
     /// AVX-512, single precision.
     F32x16: 16 of f32 in __m512,
-    _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_fmadd_ps _mm512_fnmadd_ps _mm512_min_ps _mm512_max_ps _mm512_sqrt_ps,
+    _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_fmadd_ps _mm512_fnmadd_ps _mm512_min_ps _mm512_max_ps,
     less |a, b, then, otherwise| _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), otherwise, then),
     // Rounding instead of a magic number: two constants fewer, and a shorter way to the polynomial.
     split |x, _magic| (_mm512_cvtps_epi32(x), _mm512_sub_ps(x, _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x))),
     exponent |p, whole| _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32::<23>(whole))),
     sum |v| _mm512_reduce_add_ps(v),
-    ROUND_F32 EXP2_F32 HalvesF32
+    greatest |v| _mm512_reduce_max_ps(v),
+    _mm512_sqrt_ps, recip |x| {
+        let r = _mm512_rcp14_ps(x);
+        _mm512_mul_ps(r, _mm512_fnmadd_ps(x, r, _mm512_set1_ps(2.0)))
+    }, rough |x| _mm512_rcp14_ps(x),
+    parts |x| (_mm512_getexp_ps(x), _mm512_getmant_ps::<_MM_MANT_NORM_1_2, _MM_MANT_SIGN_SRC>(x)),
+    ROUND_F32 EXP2_F32
 }
 
 vector! {
     /// AVX-512, double precision.
     F64x8: 8 of f64 in __m512d,
-    _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_fmadd_pd _mm512_fnmadd_pd _mm512_min_pd _mm512_max_pd _mm512_sqrt_pd,
+    _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_fmadd_pd _mm512_fnmadd_pd _mm512_min_pd _mm512_max_pd,
     less |a, b, then, otherwise| _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b), otherwise, then),
     split |x, magic| {
         let whole = _mm512_add_pd(x, magic);
@@ -169,5 +231,8 @@ vector! {
     },
     exponent |p, whole| _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(p), _mm512_slli_epi64::<52>(_mm512_castpd_si512(whole)))),
     sum |v| _mm512_reduce_add_pd(v),
-    ROUND_F64 EXP2_F64 Plain<f64>
+    greatest |v| _mm512_reduce_max_pd(v),
+    _mm512_sqrt_pd, recip |x| _mm512_div_pd(_mm512_set1_pd(1.0), x), rough |x| _mm512_div_pd(_mm512_set1_pd(1.0), x),
+    parts |x| (_mm512_getexp_pd(x), _mm512_getmant_pd::<_MM_MANT_NORM_1_2, _MM_MANT_SIGN_SRC>(x)),
+    ROUND_F64 EXP2_F64
 }

@@ -15,8 +15,7 @@ use serde_json::{Value, json};
 use self::measure::{Contestant, Guarded, LONG, Loop, POWER, SHORT, Signal, complex_fklms, latency, race, tracker};
 use crate::Result;
 use crate::files::Output;
-use crate::filter::two_speed::{TwoSpeed, TwoSpeedConfig};
-use crate::filter::{Adaptive, Guard, Mixture, MixtureConfig, Window};
+use crate::filter::{Adaptive, Window};
 use crate::ofdm::Method;
 use crate::simd::Level;
 
@@ -175,20 +174,10 @@ impl Bench {
             let times = self.race(&mut [&mut fast], 1000);
             report("rls", format!("{taps} taps"), &times, format!(">= {goal} MS/s"));
         }
-        {
-            let mut fast: Guarded = Guard::new(Box::new(TwoSpeed::new(TwoSpeedConfig::default())?));
-            let times = self.race(&mut [&mut fast], 8192);
-            report("two-speed", "4 taps, 8 RBFs".into(), &times, ">= 8 MS/s".into());
-            // The mixture costs what its members cost, and a little for weighing them.
-            let mixture = MixtureConfig::default();
-            for (name, config) in mixture.members() {
-                let mut member: Guarded = Guard::new(Box::new(TwoSpeed::new(config)?));
-                let times = self.race(&mut [&mut member], 8192);
-                report("member", name, &times, String::new());
-            }
-            let mut fast: Guarded = Guard::new(Box::new(Mixture::standard(&mixture)?));
-            let times = self.race(&mut [&mut fast], 8192);
-            report("mixture", format!("{} members", mixture.members().len()), &times, String::new());
+        for (taps, goal) in [(4, "12"), (16, "6"), (64, "1.5")] {
+            let mut fast = tracker("ensemble", taps, &[])?;
+            let times = self.race(&mut [&mut fast], 1 << 16);
+            report("ensemble", format!("{taps} taps"), &times, format!(">= {goal} MS/s"));
         }
         say!();
         Ok(rows)

@@ -32,7 +32,7 @@ use crate::{Error, Result, metrics, radio};
 use keep_up::KeepUp;
 
 /// What runs when nobody says: a linear filter, and one that knows that amplifiers saturate.
-const DEFAULT: [&str; 2] = ["nlms", "two-speed"];
+const DEFAULT: [&str; 2] = ["nlms", "ensemble"];
 
 /// The time that a radio may take to begin.
 const START: Duration = Duration::from_millis(500);
@@ -143,7 +143,7 @@ impl Session<'_> {
             let mut filters = Vec::new();
             settings.clear();
             for choice in self.choices {
-                let (settled, tracker) = choice.settle(survey.power)?;
+                let (settled, tracker) = choice.settle(survey.power, survey.advance)?;
                 settings.push(settled);
                 let name = choice.recipe.name;
                 let name = if self.args.channel.len() > 1 { format!("{name} rx{channel}") } else { name.to_owned() };

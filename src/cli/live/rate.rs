@@ -24,7 +24,7 @@ pub(super) fn sustained(choices: &[Choice], frame: &[Complex32], taps: usize, ch
     let mut prediction = vec![Complex32::default(); frame.len()];
     let (mut slowest, mut all) = (0.0f64, 0.0);
     for choice in choices {
-        let mut filter = Guard::new(choice.settle(crate::metrics::power(frame))?.1);
+        let mut filter = Guard::new(choice.settle(crate::metrics::power(frame), 0)?.1);
         // A dictionary has to fill up first.
         let (mut best, mut samples, began) = (f64::INFINITY, 0, Instant::now());
         while began.elapsed() < LOOK || samples < 2 * taps {

@@ -34,15 +34,14 @@ const POINTS: usize = 160;
 const AVERAGED: usize = 5;
 
 /// The filters, and the averages that the paper gives for its own recording.
-const FILTERS: [(&str, Option<f64>); 8] = [
+const FILTERS: [(&str, Option<f64>); 7] = [
     ("nlms", Some(-4.04)),
     ("norma", Some(-6.44)),
     ("qklms", Some(-6.91)),
     ("fklms", Some(-6.86)),
     ("krlst", None),
     ("mp-rls", None),
-    ("two-speed", None),
-    ("mixture", None),
+    ("ensemble", None),
 ];
 
 struct Transmission {

@@ -38,9 +38,9 @@ pub(in crate::cli) struct Choice {
 }
 
 impl Choice {
-    /// Fills in what depends on the mean power of the input, and builds.
-    pub(in crate::cli) fn settle(&self, power: f64) -> Result<(Settings, Box<dyn Tracker<f32>>)> {
-        let settings = self.recipe.settle_stream(&self.given, (power * self.taps as f64).sqrt(), self.taps)?;
+    /// Fills in what depends on the input's mean power and on how many taps reach ahead, and builds.
+    pub(in crate::cli) fn settle(&self, power: f64, advance: usize) -> Result<(Settings, Box<dyn Tracker<f32>>)> {
+        let settings = self.recipe.settle_stream(&self.given, (power * self.taps as f64).sqrt(), self.taps)?.advanced(advance);
         let tracker = registry::tracker(&settings, self.taps)?;
         Ok((settings, tracker))
     }
@@ -86,7 +86,7 @@ pub(in crate::cli) fn choose(wanted: &Wanted<'_>, kind: &'static str, known: &[&
         Choice { recipe, given, taps: wanted.taps }
     });
     let choices: Vec<_> = choices.collect();
-    choices.iter().try_for_each(|choice| choice.settle(1.0).map(drop))?;
+    choices.iter().try_for_each(|choice| choice.settle(1.0, 0).map(drop))?;
     Ok(choices)
 }
 

@@ -20,7 +20,7 @@ use crate::{Error, Result};
 use checkpoint::{Checkpoint, Collector};
 
 /// What runs when nobody says.
-const DEFAULT: [&str; 8] = ["nlms", "fklms", "qklms", "norma", "krlst", "mp-rls", "two-speed", "mixture"];
+const DEFAULT: [&str; 7] = ["nlms", "fklms", "qklms", "norma", "krlst", "mp-rls", "ensemble"];
 
 /// Track a channel: one-step-ahead predictions of what is received from what was sent.
 ///
@@ -98,7 +98,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
 
     let (settings, trackers): (Vec<Settings>, Vec<_>) =
-        choices.iter().map(|choice| choice.settle(survey.power)).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        choices.iter().map(|choice| choice.settle(survey.power, survey.advance)).collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let subject = Subject {
         source: survey.source,
         level: None,

@@ -35,7 +35,7 @@ pub(crate) use settings::Inputs;
 pub use settings::Settings;
 pub use values::{Value, Values};
 
-use super::{Filter, KernelFilter, Tracker, krlst, linear, lms, memory_polynomial, nlms, recipes, residual, two_speed};
+use super::{Filter, KernelFilter, Tracker, ensemble, krlst, linear, lms, memory_polynomial, nlms, recipes, residual};
 use crate::kernel::Kernel;
 use crate::observation::{Bernoulli, Multinomial, Poisson};
 use crate::{Error, Real, Result};
@@ -52,8 +52,7 @@ pub static RECIPES: &[Recipe] = &[
     linear::KALMAN,
     memory_polynomial::RECIPE,
     krlst::RECIPE,
-    two_speed::RECIPE,
-    two_speed::MIXTURE,
+    ensemble::RECIPE,
     residual::RECIPE,
     recipes::POISSON,
     recipes::BERNOULLI,

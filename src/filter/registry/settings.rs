@@ -9,6 +9,7 @@ pub struct Settings {
     recipe: &'static Recipe,
     values: Values,
     spread: f64,
+    advance: usize,
 }
 
 /// What defaults depend on.
@@ -71,7 +72,7 @@ impl Recipe {
             }
         }
         shared::agree(self, &kernel, given, &mut values)?;
-        Ok(Settings { recipe: self, values, spread: inputs.spread })
+        Ok(Settings { recipe: self, values, spread: inputs.spread, advance: 0 })
     }
 }
 
@@ -84,6 +85,16 @@ impl Settings {
     /// All values.
     pub fn values(&self) -> &Values {
         &self.values
+    }
+
+    /// For streams that are paired so that the taps reach so many samples past the predicted one.
+    pub fn advanced(self, advance: usize) -> Self {
+        Self { advance, ..self }
+    }
+
+    /// How many samples past the predicted one the taps reach.
+    pub(crate) fn advance(&self) -> usize {
+        self.advance
     }
 
     /// `sqrt(E‖x‖²)` of the inputs that they were settled for.

@@ -44,7 +44,7 @@ fn every_filter_says_what_it_is_and_what_its_parameters_do() {
 #[test]
 fn every_number_is_searched_or_says_what_a_filter_is_or_costs() {
     // A parameter that is not here and has no range would never be tuned.
-    let fixed = ["degree", "budget", "floor", "workers", "offset", "rbfs", "memory", "still-taps", "evidence"];
+    let fixed = ["degree", "budget", "floor", "workers", "offset", "still-taps", "evidence"];
     for recipe in RECIPES {
         let settings = recipe.settle(&given(recipe), 2.0).unwrap();
         for parameter in recipe.parameters.iter().filter(|p| p.names.is_empty()) {

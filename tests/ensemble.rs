@@ -1,13 +1,13 @@
-//! Two-speed tracking, residual and mixture: how near they come to the noise floor, and what they survive.
+//! The ensemble and the residual stage: how near they come to the noise floor, and what they survive.
 //!
-//! `cargo test --release --test two_speed -- --nocapture goals` prints the table of what is reached on each set.
+//! `cargo test --release --test ensemble -- --nocapture goals` prints the table of what is reached on each set.
 
 mod common;
 
 use common::shared;
 use kaflow::channel::{Doppler, Scenario, TestBed};
-use kaflow::filter::two_speed::{Motion, TwoSpeed, TwoSpeedConfig, pair};
-use kaflow::filter::{Adaptive, Filter, Guard, Mixture, MixtureConfig, Residual, Tracker, registry};
+use kaflow::filter::ensemble::{Ensemble, EnsembleConfig, pair};
+use kaflow::filter::{Adaptive, Filter, Guard, Residual, Tracker, registry};
 use kaflow::{Complex, Complex32};
 
 /// One tracked stream.
@@ -62,58 +62,58 @@ fn recorded(set: &str) -> Option<(Vec<Complex32>, Vec<Complex32>)> {
     Some((read("tx")?, read("rx")?))
 }
 
-fn mixture(taps: usize) -> Guard<f32, Mixture<f32>> {
-    Guard::new(Mixture::standard(&MixtureConfig { taps, ..MixtureConfig::default() }).unwrap())
+fn bare(taps: usize, advance: usize) -> Ensemble<f32> {
+    Ensemble::new(EnsembleConfig { taps, advance, ..EnsembleConfig::default() }).unwrap()
 }
 
-fn bare(config: TwoSpeedConfig) -> TwoSpeed<f32> {
-    TwoSpeed::new(config).unwrap()
-}
-
-fn two_speed(config: TwoSpeedConfig) -> Guard<f32, TwoSpeed<f32>> {
-    Guard::new(bare(config))
+fn ensemble() -> Guard<f32, Ensemble<f32>> {
+    Guard::new(bare(4, 0))
 }
 
 #[test]
-fn goals_are_reached_by_the_mixture_as_it_comes() {
-    for (preset, goal) in [("a", -18.7), ("d", -18.7), ("b", -9.8), ("e", -9.6)] {
+fn goals_are_reached_with_default_parameters() {
+    // Means over four seeds; the tenth of a decibel is what four seeds are uncertain by.
+    for (preset, goal) in [("a", -19.1), ("d", -19.05), ("b", -9.95), ("e", -9.8)] {
         let runs: Vec<Run> = (1..=4)
             .map(|seed| {
-                let (tx, rx) = simulated(preset, seed, 1e-3, 6000);
-                track(&mut mixture(4), &tx, &rx)
+                let (tx, rx) = simulated(preset, seed, 1e-3, 20_000);
+                track(&mut ensemble(), &tx, &rx)
             })
             .collect();
-        let mean = runs.iter().map(|r| r.nmse_from(500)).sum::<f64>() / 4.0;
-        let coverage = runs.iter().map(|r| r.coverage(500, preset == "e")).sum::<f64>() / 4.0;
-        println!("simulated {preset}: goal {goal:.1} dB, reached {mean:.2} dB (4 seeds), 95 % intervals hold {coverage:.1} %");
-        assert!(mean <= goal, "{preset}: {mean}");
-        assert!((93.0..=97.0).contains(&coverage), "{preset}: {coverage}");
+        let mean = |f: &dyn Fn(&Run) -> f64| runs.iter().map(f).sum::<f64>() / 4.0;
+        let (nmse, all, coverage) = (mean(&|r| r.nmse_from(500)), mean(&|r| r.nmse_from(0)), mean(&|r| r.coverage(500, preset == "e")));
+        println!("simulated {preset}: goal {goal:.2} dB, reached {nmse:.2} dB, from the first sample {all:.2} dB, 95 % intervals hold {coverage:.1} %");
+        assert!(nmse <= goal, "{preset}: {nmse}");
+        assert!((94.0..=96.0).contains(&coverage), "{preset}: {coverage}");
+        assert!(preset != "d" || all <= -18.8, "{all} from the first sample on");
     }
     let sets = [
-        ("kafbox_mimotestbed8k", 4, 0, 500, -17.3),
-        ("kafbox_mimotestbed8k", 6, 2, 500, -17.3),
-        ("opendpd_dpa200", 4, 0, 8000, -31.9),
-        ("opendpd_dpa200", 6, 2, 8000, -31.9),
-        ("wifi80211a_6mbps", 4, 1, 10_000, -18.0),
-        ("wifi80211a_6mbps", 6, 2, 10_000, -18.0),
+        ("kafbox_mimotestbed8k", 4, 0, 500, -17.7),
+        ("kafbox_mimotestbed8k", 6, 2, 500, -17.6),
+        ("opendpd_dpa200", 4, 0, 8000, -35.1),
+        ("opendpd_dpa200", 16, 4, 8000, -35.1),
+        ("wifi80211a_6mbps", 4, 1, 10_000, -19.3),
+        ("wifi80211a_6mbps", 6, 2, 10_000, -19.3),
     ];
     for (set, taps, advance, from, goal) in sets {
         let Some((tx, rx)) = recorded(set) else { continue };
         let (tx, rx) = pair(&tx, &rx, advance);
-        let nmse = track(&mut mixture(taps), tx, rx).nmse_from(from);
-        println!("{set}, {taps} taps, {advance} ahead: goal {goal:.1} dB, reached {nmse:.2} dB");
+        let run = track(&mut Guard::new(bare(taps, advance)), tx, rx);
+        let (nmse, coverage) = (run.nmse_from(from), run.coverage(from, set.starts_with("kafbox")));
+        println!("{set}, {taps} taps, advance {advance}: goal {goal:.1} dB, reached {nmse:.2} dB, 95 % intervals hold {coverage:.1} %");
         assert!(nmse <= goal, "{set}: {nmse}");
+        assert!(!set.starts_with("opendpd") || (94.0..=96.0).contains(&coverage), "{set}: {coverage}");
     }
 }
 
 #[test]
 fn scale_does_not_matter() {
     let (tx, rx) = simulated("d", 3, 1e-3, 6000);
-    let reference = track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx).nmse_from(500);
+    let reference = track(&mut ensemble(), &tx, &rx).nmse_from(500);
     for (a, b) in [(0.03, 12.0), (1e-6, 1e-6), (1e5, 1e6), (3e3, 1e-8)] {
         let scaled: Vec<_> = tx.iter().map(|x| x * a).collect();
         let received: Vec<_> = rx.iter().map(|y| y * b).collect();
-        let nmse = track(&mut two_speed(TwoSpeedConfig::default()), &scaled, &received).nmse_from(500);
+        let nmse = track(&mut ensemble(), &scaled, &received).nmse_from(500);
         assert!((nmse - reference).abs() < 0.1, "tx x {a}, rx x {b}: {nmse} instead of {reference}");
     }
 }
@@ -134,8 +134,8 @@ fn power_steps_are_survived() {
                 clean + Complex::new(noise[n].re as f32, noise[n].im as f32) * 0.02
             })
             .collect();
-        let mut mixture = mixture(4);
-        for run in [track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx), track(&mut mixture, &tx, &rx)] {
+        {
+            let run = track(&mut ensemble(), &tx, &rx);
             let before = run.nmse(5000..10_000);
             for (what, range) in [("after the step", 12_000..20_000), ("after the way back", 22_000..30_000)] {
                 let nmse = run.nmse(range);
@@ -151,23 +151,25 @@ fn power_steps_are_survived() {
 #[test]
 fn the_offset_of_the_receiver_is_estimated() {
     let (tx, rx) = simulated("a", 2, 1e-3, 8000);
-    let clean = track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx).nmse_from(1000);
+    let clean = track(&mut ensemble(), &tx, &rx).nmse_from(1000);
     let rms = (rx.iter().map(|y| y.norm_sqr()).sum::<f32>() / rx.len() as f32).sqrt();
     let offset = Complex::new(0.3, -0.5) * rms;
     let shifted: Vec<_> = rx.iter().map(|y| y + offset).collect();
-    let mut tracker = two_speed(TwoSpeedConfig::default());
+    let mut tracker = ensemble();
     let run = track(&mut tracker, &tx, &shifted);
     // NMSE against the signal without its offset, which would flatter.
     let error: f32 = (1000..8000).map(|n| (shifted[n] - run.prediction[n]).norm_sqr()).sum();
     let nmse = 10.0 * f64::from(error / (1000..8000).map(|n| rx[n].norm_sqr()).sum::<f32>()).log10();
     assert!(nmse < clean + 0.1, "{nmse} instead of {clean}");
-    assert!((tracker.tracker().offset() - offset).norm() < 0.05 * rms, "{} instead of {offset}", tracker.tracker().offset());
+    let found = tracker.tracker().offset();
+    let offset = Complex::new(f64::from(offset.re), f64::from(offset.im));
+    assert!((found - offset).norm() < 0.05 * f64::from(rms), "{found} instead of {offset}");
 }
 
 #[test]
 fn leading_silence_pauses_and_corrupt_samples_do_no_lasting_harm() {
     let (tx, rx) = simulated("d", 4, 1e-3, 12_000);
-    let reference = track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx).nmse(8000..12_000);
+    let reference = track(&mut ensemble(), &tx, &rx).nmse(8000..12_000);
     let huge = Complex32::new(1e30, -1e30);
     let nan = Complex32::new(f32::NAN, 0.0);
     type Damage = Box<dyn Fn(&mut Vec<Complex32>, &mut Vec<Complex32>)>;
@@ -219,10 +221,8 @@ fn leading_silence_pauses_and_corrupt_samples_do_no_lasting_harm() {
     for (what, damage) in cases {
         let (mut tx, mut rx) = (tx.clone(), rx.clone());
         damage(&mut tx, &mut rx);
-        let mut mixture = mixture(4);
-        for (name, run) in
-            [("two-speed", track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx)), ("mixture", track(&mut mixture, &tx, &rx))]
         {
+            let (name, run) = ("ensemble", track(&mut ensemble(), &tx, &rx));
             assert!(run.prediction.iter().all(|p| p.re.is_finite() && p.im.is_finite()), "{name}, {what}: predictions are finite");
             let nmse = run.nmse(8000..12_000);
             println!("{name}, {what}: {nmse:.2} dB, without {reference:.2} dB");
@@ -232,81 +232,7 @@ fn leading_silence_pauses_and_corrupt_samples_do_no_lasting_harm() {
 }
 
 #[test]
-fn real_data_are_recognised_and_stay_real() {
-    let (tx, rx) = simulated("e", 1, 1e-3, 3000);
-    for widely_linear in [false, true] {
-        let mut tracker = two_speed(TwoSpeedConfig { widely_linear, ..TwoSpeedConfig::default() });
-        let run = track(&mut tracker, &tx, &rx);
-        assert!(tracker.tracker().is_real() && run.prediction.iter().all(|p| p.im == 0.0));
-        assert!(run.nmse_from(500) < -9.0, "{}", run.nmse_from(500));
-    }
-    let (tx, rx) = simulated("a", 1, 1e-3, 100);
-    let mut tracker = two_speed(TwoSpeedConfig::default());
-    track(&mut tracker, &tx, &rx);
-    assert!(!tracker.tracker().is_real());
-}
-
-#[test]
-fn conjugate_taps_undo_iq_imbalance() {
-    let mut scenario = Scenario { samples: 12_000, ..Scenario::preset("a").unwrap() };
-    scenario.snr_db = Some(30.0);
-    scenario.impairments.iq_gain_db = 1.0;
-    scenario.impairments.iq_phase_deg = 5.0;
-    if let Some(fading) = &mut scenario.fading {
-        fading.doppler = Doppler::Constant(1e-4);
-    }
-    let chunk = TestBed::run(&scenario).unwrap();
-    let nmse = |widely_linear| {
-        let config = TwoSpeedConfig { widely_linear, span: 60.0, ..TwoSpeedConfig::default() };
-        track(&mut two_speed(config), &chunk.tx[0], &chunk.rx[0]).nmse_from(2000)
-    };
-    let (plain, widely) = (nmse(false), nmse(true));
-    println!("IQ imbalance: {plain:.2} dB, with conjugate taps {widely:.2} dB");
-    assert!(widely < plain - 3.0, "{widely} and {plain}");
-}
-
-#[test]
-fn the_carrier_is_found() {
-    for offset in [-2e-3, 5e-4, 1.75e-3] {
-        let mut scenario = Scenario { samples: 12_000, ..Scenario::preset("a").unwrap() };
-        scenario.impairments.carrier_offset = offset;
-        if let Some(fading) = &mut scenario.fading {
-            fading.doppler = Doppler::Constant(1e-5);
-        }
-        let chunk = TestBed::run(&scenario).unwrap();
-        let mut tracker = two_speed(TwoSpeedConfig { carrier: true, span: 150.0, ..TwoSpeedConfig::default() });
-        let nmse = track(&mut tracker, &chunk.tx[0], &chunk.rx[0]).nmse_from(2000);
-        let found = f64::from(tracker.tracker().carrier()) / std::f64::consts::TAU;
-        assert!((found - offset).abs() < 5e-5, "{found} instead of {offset}");
-        assert!(nmse < -19.0, "{nmse}");
-    }
-}
-
-#[test]
-fn memory_of_the_amplifier_is_learned() {
-    // The amplifier adds an echo that is saturated in another way than its direct path: no Hammerstein model without memory has it.
-    let (tx, _) = simulated("a", 6, 1e-3, 20_000);
-    let noise = common::noise(4, tx.len());
-    let g = |x: Complex32| x / (1.0 + x.norm_sqr());
-    let rx: Vec<Complex32> = (0..tx.len())
-        .map(|n| {
-            let echo = if n > 0 { tx[n - 1] * tx[n - 1].norm_sqr() * 0.1 } else { Complex32::default() };
-            g(tx[n]) + echo + Complex::new(noise[n].re as f32, noise[n].im as f32) * 0.01
-        })
-        .collect();
-    let nmse =
-        |memory| track(&mut two_speed(TwoSpeedConfig { memory, span: 200.0, ..TwoSpeedConfig::default() }), &tx, &rx).nmse_from(8000);
-    let (without, with) = (nmse(0), nmse(1));
-    println!("amplifier with memory: {without:.2} dB, with memory 1 {with:.2} dB");
-    assert!(with < without - 6.0, "{with} and {without}");
-    // Nobody has to know that: the mixture has members for it.
-    let nmse = track(&mut mixture(4), &tx, &rx).nmse_from(8000);
-    println!("amplifier with memory: mixture {nmse:.2} dB");
-    assert!(nmse < -30.0, "{nmse}");
-}
-
-#[test]
-fn the_mixture_keeps_up_with_a_memory_polynomial_on_its_own_ground() {
+fn it_keeps_up_with_a_memory_polynomial_on_its_own_ground() {
     let (tx, _) = simulated("a", 46, 1e-3, 20_000);
     let noise = common::noise(3, tx.len());
     let terms = [
@@ -329,8 +255,8 @@ fn the_mixture_keeps_up_with_a_memory_polynomial_on_its_own_ground() {
             .collect();
         let recipe = registry::recipe("mp-rls").unwrap().settle(&registry::Values::new(), 2.0).unwrap();
         let polynomial = track(&mut Guard::new(registry::tracker(&recipe, 4).unwrap()), &tx, &rx).nmse_from(8000);
-        let nmse = track(&mut mixture(4), &tx, &rx).nmse_from(8000);
-        println!("memory polynomial, noise {noise_db} dB, Doppler {doppler}: mixture {nmse:.2} dB, mp-rls {polynomial:.2} dB");
+        let nmse = track(&mut ensemble(), &tx, &rx).nmse_from(8000);
+        println!("memory polynomial, noise {noise_db} dB, Doppler {doppler}: ensemble {nmse:.2} dB, mp-rls {polynomial:.2} dB");
         assert!(nmse < polynomial + 0.5, "noise {noise_db} dB, Doppler {doppler}: {nmse} and {polynomial}");
     }
 }
@@ -343,35 +269,9 @@ fn a_residual_stage_helps_on_a_measured_amplifier() {
         let settings = registry::recipe(name).unwrap().settle(&registry::Values::new(), spread).unwrap();
         track(&mut Guard::new(registry::tracker(&settings, 4).unwrap()), &tx, &rx).nmse_from(8000)
     };
-    let (alone, both) = (run("mixture"), run("residual"));
-    println!("opendpd_dpa200, from 8001: mixture {alone:.2} dB, residual {both:.2} dB");
+    let (alone, both) = (run("ensemble"), run("residual"));
+    println!("opendpd_dpa200, from 8001: ensemble {alone:.2} dB, residual {both:.2} dB");
     assert!(both < alone && both < -34.5, "{both} and {alone}");
-}
-
-#[test]
-fn intervals_hold_what_they_promise() {
-    for (preset, doppler, span) in [("a", 1e-3, 30.0), ("d", 3e-3, 12.0), ("b", 3e-4, 60.0), ("e", 1e-3, 40.0)] {
-        let (tx, rx) = simulated(preset, 11, doppler, 12_000);
-        let coverage = track(&mut two_speed(TwoSpeedConfig { span, ..TwoSpeedConfig::default() }), &tx, &rx).coverage(500, preset == "e");
-        assert!((93.0..=97.0).contains(&coverage), "{preset} at {doppler}: {coverage} %");
-        let coverage = track(&mut mixture(4), &tx, &rx).coverage(500, preset == "e");
-        assert!((93.0..=97.0).contains(&coverage), "mixture on {preset} at {doppler}: {coverage} %");
-    }
-}
-
-#[test]
-fn the_mixture_is_not_much_worse_than_its_best_member() {
-    for (preset, doppler) in [("a", 1e-4), ("a", 3e-3), ("b", 3e-3), ("d", 3e-4), ("e", 1e-4)] {
-        let (tx, rx) = simulated(preset, 21, doppler, 8000);
-        let best = MixtureConfig::default()
-            .members()
-            .into_iter()
-            .map(|(_, config)| track(&mut two_speed(config), &tx, &rx).nmse_from(500))
-            .fold(f64::INFINITY, f64::min);
-        let nmse = track(&mut mixture(4), &tx, &rx).nmse_from(500);
-        println!("{preset} at {doppler}: mixture {nmse:.2} dB, best member {best:.2} dB");
-        assert!(nmse < best + 0.1, "{preset} at {doppler}: {nmse}, best member {best}");
-    }
 }
 
 /// Oversampled OFDM: nothing excites the covariance out of band.
@@ -390,9 +290,8 @@ fn oversampled(samples: usize) -> (Vec<Complex32>, Vec<Complex32>) {
 fn singular_excitation(samples: usize) {
     let (tx, rx) = oversampled(samples);
     let mut trackers = [
-        ("two-speed", two_speed(TwoSpeedConfig::default())),
-        ("8 taps", two_speed(TwoSpeedConfig { taps: 8, span: 10.0, carrier: true, ..TwoSpeedConfig::default() })),
-        ("walk", two_speed(TwoSpeedConfig { taps: 16, motion: Motion::Walk, span: 1000.0, ..TwoSpeedConfig::default() })),
+        ("4 taps", ensemble()),
+        ("16 taps", Guard::new(bare(16, 4))),
     ];
     for (name, tracker) in &mut trackers {
         let run = track(tracker, &tx, &rx);
@@ -406,7 +305,7 @@ fn singular_excitation(samples: usize) {
 
 #[test]
 fn singular_excitation_does_not_blow_up() {
-    singular_excitation(1_000_000);
+    singular_excitation(200_000);
 }
 
 #[test]
@@ -425,12 +324,10 @@ fn results_do_not_depend_on_how_the_streams_are_cut() {
     tx[40..700].iter_mut().chain(&mut rx[40..700]).for_each(|z| z.im = 0.0);
     tx[1000..1600].iter_mut().for_each(|x| *x *= 3.0);
     (tx[800].re, rx[900].im, tx[1700]) = (f32::NAN, f32::INFINITY, Complex32::new(1e6, 1.0));
-    let build: [Build; 5] = [
-        || Box::new(bare(TwoSpeedConfig::default())),
-        || Box::new(bare(TwoSpeedConfig { widely_linear: true, taps: 3, ..TwoSpeedConfig::default() })),
-        || Box::new(bare(TwoSpeedConfig { carrier: true, memory: 1, ..TwoSpeedConfig::default() })),
-        || Box::new(mixture(4).into_inner()),
-        || Box::new(Residual::new(Box::new(bare(TwoSpeedConfig::default())), Box::new(bare(TwoSpeedConfig::default())))),
+    let build: [Build; 3] = [
+        || Box::new(bare(4, 0)),
+        || Box::new(bare(7, 3)),
+        || Box::new(Residual::new(Box::new(bare(4, 0)), Box::new(bare(3, 0)))),
     ];
     for build in build {
         let whole = track(&mut Guard::new(build()), &tx, &rx);
@@ -449,11 +346,8 @@ fn results_do_not_depend_on_how_the_streams_are_cut() {
 #[test]
 fn a_restored_tracker_goes_on_as_if_it_had_never_stopped() {
     let (tx, rx) = simulated("d", 9, 1e-3, 4000);
-    let build: [Build; 3] = [
-        || Box::new(bare(TwoSpeedConfig { carrier: true, widely_linear: true, ..TwoSpeedConfig::default() })),
-        || Box::new(mixture(4).into_inner()),
-        || Box::new(Residual::new(Box::new(bare(TwoSpeedConfig::default())), Box::new(bare(TwoSpeedConfig::default())))),
-    ];
+    let build: [Build; 2] =
+        [|| Box::new(bare(4, 1)), || Box::new(Residual::new(Box::new(bare(4, 0)), Box::new(bare(3, 0))))];
     for build in build {
         let mut first = Guard::new(build());
         track(&mut first, &tx[..2000], &rx[..2000]);
@@ -467,8 +361,8 @@ fn a_restored_tracker_goes_on_as_if_it_had_never_stopped() {
         let again = track(&mut second, &tx, &rx);
         assert!(again.prediction == track(&mut Guard::new(build()), &tx, &rx).prediction, "reset forgets everything");
     }
-    let saved = two_speed(TwoSpeedConfig::default()).save().unwrap();
-    let mut other = two_speed(TwoSpeedConfig { taps: 5, ..TwoSpeedConfig::default() });
+    let saved = ensemble().save().unwrap();
+    let mut other = Guard::new(bare(5, 0));
     let error = other.restore(&saved).unwrap_err().to_string();
     assert!(error.contains("4 taps") && error.contains('5'), "{error}");
 }
@@ -476,74 +370,175 @@ fn a_restored_tracker_goes_on_as_if_it_had_never_stopped() {
 #[test]
 fn a_frozen_tracker_learns_nothing_and_a_gap_is_bridged() {
     let (tx, rx) = simulated("a", 12, 1e-4, 9000);
-    let mut tracker = two_speed(TwoSpeedConfig::default());
+    let mut tracker = ensemble();
     track(&mut tracker, &tx[..3000], &rx[..3000]);
-    let (gain, noise) = (tracker.tracker().gain(1.0), tracker.tracker().noise());
+    let (gain, taps) = (tracker.tracker().gain(1.0), tracker.tracker().taps());
     tracker.freeze(true);
     track(&mut tracker, &tx[3000..3500], &rx[3000..3500]);
-    assert_eq!((tracker.tracker().gain(1.0), tracker.tracker().noise()), (gain, noise));
+    assert_eq!((tracker.tracker().gain(1.0), tracker.tracker().taps()), (gain, taps));
     tracker.freeze(false);
     tracker.gap(2500);
     let nmse = track(&mut tracker, &tx[6000..], &rx[6000..]).nmse_from(200);
-    let without = track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx).nmse_from(6200);
+    let without = track(&mut ensemble(), &tx, &rx).nmse_from(6200);
     assert!(nmse < without + 0.1, "{nmse}, without the gap {without}");
+}
+
+
+#[test]
+fn real_data_stay_real() {
+    let (tx, rx) = simulated("e", 1, 1e-3, 6000);
+    let run = track(&mut ensemble(), &tx, &rx);
+    assert!(run.prediction.iter().all(|p| p.im == 0.0));
+    assert!(run.nmse_from(500) < -9.0, "{}", run.nmse_from(500));
+}
+
+#[test]
+fn the_carrier_is_found() {
+    for offset in [-2e-3, 5e-4, 1.75e-3] {
+        let mut scenario = Scenario { samples: 20_000, ..Scenario::preset("a").unwrap() };
+        scenario.impairments.carrier_offset = offset;
+        if let Some(fading) = &mut scenario.fading {
+            fading.doppler = Doppler::Constant(1e-5);
+        }
+        let chunk = TestBed::run(&scenario).unwrap();
+        let mut tracker = ensemble();
+        let nmse = track(&mut tracker, &chunk.tx[0], &chunk.rx[0]).nmse_from(5000);
+        let found = tracker.tracker().carrier() / std::f64::consts::TAU;
+        println!("carrier offset {offset}: found {found:.6}, {nmse:.2} dB");
+        assert!((found - offset).abs() < 1e-4, "{found} instead of {offset}");
+        assert!(nmse < -19.5, "{nmse}");
+    }
+}
+
+#[test]
+fn the_bank_undoes_iq_imbalance_and_learns_the_memory_of_an_amplifier() {
+    let (tx, _) = simulated("a", 6, 1e-3, 20_000);
+    let noise = common::noise(4, tx.len());
+    let g = |x: Complex32| x / (1.0 + x.norm_sqr());
+    let rx: Vec<Complex32> = (0..tx.len())
+        .map(|n| {
+            // An echo that is saturated in another way than the direct path, an image, and a constant.
+            let echo = if n > 0 { tx[n - 1] * tx[n - 1].norm_sqr() * 0.1 } else { Complex32::default() };
+            let clean = g(tx[n]) + echo;
+            clean + clean.conj() * Complex32::new(0.05, 0.02) + 0.1 + Complex::new(noise[n].re as f32, noise[n].im as f32) * 0.01
+        })
+        .collect();
+    let run = track(&mut ensemble(), &tx, &rx);
+    let nmse = run.nmse_from(8000);
+    println!("amplifier with memory, image and offset: {nmse:.2} dB");
+    assert!(nmse < -30.0, "{nmse}");
 }
 
 #[test]
 fn the_second_stage_of_a_residual_finds_what_the_first_cannot() {
     // A linear first stage leaves the saturation to the second.
     let (tx, rx) = simulated("a", 13, 1e-5, 20_000);
-    let linear = || Box::new(bare(TwoSpeedConfig { centres: 0, span: 60.0, ..TwoSpeedConfig::default() }));
-    let alone = track(&mut Guard::new(linear()), &tx, &rx).nmse_from(5000);
+    let linear = || kaflow::filter::Rls::new(4, 0.999, 1e-3).unwrap();
+    let alone = track(&mut Guard::new(Filter::<f32>::on_stream(linear())), &tx, &rx).nmse_from(5000);
     let gaussian = kaflow::kernel::Gaussian::new(2.0).unwrap();
     let gain = kaflow::observation::Gain::Eta(0.2);
     let qklms = kaflow::filter::qklms(gaussian, gain, 1.0, kaflow::filter::Evict { budget: Some(300), floor: None }, 2).unwrap();
-    let mut residual = Guard::new(Residual::new(linear(), qklms.on_stream()));
-    let both = track(&mut residual, &tx, &rx);
-    println!("linear {alone:.2} dB, with QKLMS on its error {:.2} dB, trust {:.2}", both.nmse_from(5000), residual.tracker().trust());
-    assert!(both.nmse_from(5000) < alone - 0.5);
-    let coverage = both.coverage(5000, false);
-    assert!((91.0..=98.0).contains(&coverage), "{coverage}");
+    let mut residual = Guard::new(Residual::new(linear().on_stream(), qklms.on_stream()));
+    let both = track(&mut residual, &tx, &rx).nmse_from(5000);
+    println!("linear {alone:.2} dB, with QKLMS on its error {both:.2} dB, trust {:.2}", residual.tracker().trust());
+    assert!(both < alone - 0.5);
     // A second stage with nothing to find does no harm.
-    let good = || Box::new(bare(TwoSpeedConfig { span: 150.0, ..TwoSpeedConfig::default() }));
-    let alone = track(&mut Guard::new(good()), &tx, &rx).nmse_from(5000);
+    let alone = track(&mut ensemble(), &tx, &rx).nmse_from(5000);
     let nothing = kaflow::filter::Nlms::new(4, 1.0, 1e-6).unwrap();
-    let mut residual = Guard::new(Residual::new(good(), nothing.on_stream()));
+    let mut residual = Guard::new(Residual::new(Box::new(bare(4, 0)), nothing.on_stream()));
     let both = track(&mut residual, &tx, &rx).nmse_from(5000);
     assert!(both < alone + 0.1, "{both} and {alone}");
 }
 
 #[test]
+fn a_jump_of_the_phase_is_over_in_a_few_samples() {
+    for doppler in [1e-3, 0.0] {
+        let (tx, mut rx) = simulated("a", 5, doppler, 12_000);
+        rx[8000..].iter_mut().for_each(|y| *y *= Complex32::cis(2.0));
+        let run = track(&mut ensemble(), &tx, &rx);
+        let (before, after, later) = (run.nmse(6000..8000), run.nmse(8100..8300), run.nmse(10_000..12_000));
+        println!("jump of 2 rad at {doppler}: {before:.2} dB before, {after:.2} dB from 100 to 300 samples after, {later:.2} dB later");
+        assert!(after < before + 3.0 && later < before + 0.5, "{before}, {after}, {later}");
+    }
+}
+
+#[test]
+fn the_simple_filters_are_never_far_ahead() {
+    let (tx, rx) = simulated("d", 7, 1e-3, 12_000);
+    let mut cases = vec![("d", tx, rx)];
+    for still in [1e-5, 0.0] {
+        let (tx, rx) = simulated("b", 7, still, 12_000);
+        cases.push(("b, slow", tx, rx));
+    }
+    if let Some((tx, rx)) = recorded("opendpd_dpa200") {
+        cases.push(("opendpd_dpa200", tx[..12_000].to_vec(), rx[..12_000].to_vec()));
+        cases.push(("opendpd_dpa200 with another band", tx[..5000].to_vec(), another_band(&rx[..5000], 0.1)));
+    }
+    for (name, tx, rx) in cases {
+        let spread = (4.0 * tx.iter().map(|x| f64::from(x.norm_sqr())).sum::<f64>() / tx.len() as f64).sqrt();
+        let own = track(&mut ensemble(), &tx, &rx);
+        for simple in ["nlms", "rls", "mp-rls"] {
+            let settings = registry::recipe(simple).unwrap().settle(&registry::Values::new(), spread).unwrap();
+            let run = track(&mut Guard::new(registry::tracker(&settings, 4).unwrap()), &tx, &rx);
+            for from in (2000..tx.len() - 1999).step_by(1000) {
+                let (a, b) = (own.nmse(from..from + 2000), run.nmse(from..from + 2000));
+                assert!(a < b + 0.3, "{name}, {simple}, {from}: {a:.2} dB, and {b:.2} dB");
+            }
+        }
+    }
+}
+
+/// What is received with a second, unknown band beside it.
+fn another_band(rx: &[Complex32], amplitude: f32) -> Vec<Complex32> {
+    let noise = common::noise(77, rx.len());
+    let rms = (rx.iter().map(|y| y.norm_sqr()).sum::<f32>() / rx.len() as f32).sqrt();
+    let (mut state, mut power) = (Complex32::default(), 0.0);
+    let band: Vec<Complex32> = noise
+        .iter()
+        .map(|v| {
+            state = state * 0.97 * Complex32::cis(0.9) + Complex32::new(v.re as f32, v.im as f32);
+            power += state.norm_sqr() / rx.len() as f32;
+            state
+        })
+        .collect();
+    rx.iter().zip(band).map(|(y, b)| y + b * (amplitude * rms / power.sqrt())).collect()
+}
+
+#[test]
+fn rls_and_the_memory_polynomial_stay_bounded() {
+    let (mut tx, mut rx) = oversampled(20_000);
+    for n in 10_000..20_000 {
+        (tx[n], rx[n]) = (tx[n] * 4.0, rx[n] * 4.0);
+    }
+    for name in ["rls", "mp-rls"] {
+        let settings = registry::recipe(name).unwrap().settle(&registry::Values::new(), 2.0).unwrap();
+        let run = track(&mut Guard::new(registry::tracker(&settings, 8).unwrap()), &tx, &rx);
+        for from in (0..20_000).step_by(1000) {
+            let nmse = run.nmse(from..from + 1000);
+            assert!(nmse < 0.0 || from == 10_000, "{name} from {from}: {nmse}");
+        }
+    }
+}
+
+#[test]
 fn wrong_parameters_are_named() {
     let wrong = [
-        ("taps", TwoSpeedConfig { taps: 0, ..TwoSpeedConfig::default() }),
-        ("centres", TwoSpeedConfig { centres: 1, ..TwoSpeedConfig::default() }),
-        ("memory", TwoSpeedConfig { memory: 99, ..TwoSpeedConfig::default() }),
-        ("span", TwoSpeedConfig { span: f64::NAN, ..TwoSpeedConfig::default() }),
-        ("drift", TwoSpeedConfig { drift: -1.0, ..TwoSpeedConfig::default() }),
+        ("taps", EnsembleConfig { taps: 0, ..EnsembleConfig::default() }),
+        ("advance", EnsembleConfig { advance: 4, ..EnsembleConfig::default() }),
+        ("still-taps", EnsembleConfig { still_taps: 0, ..EnsembleConfig::default() }),
+        ("evidence", EnsembleConfig { evidence: f64::NAN, ..EnsembleConfig::default() }),
     ];
     for (name, config) in wrong {
-        let error = TwoSpeed::<f32>::new(config).unwrap_err().to_string();
+        let error = Ensemble::<f32>::new(config).unwrap_err().to_string();
         assert!(error.starts_with(name), "{error}");
     }
-    let mut tracker = two_speed(TwoSpeedConfig::default());
-    for (name, value, ok) in [
-        ("span", 50.0, true),
-        ("span", 0.0, false),
-        ("drift", 1e-5, true),
-        ("drift", -1.0, false),
-        ("carrier", 1.0, true),
-        ("carrier", 0.5, false),
-    ] {
-        assert_eq!(tracker.set(name, value).is_ok(), ok, "{name} {value}");
-    }
-    for name in ["rbfs", "memory", "motion", "widely-linear"] {
-        let error = tracker.set(name, 3.0).unwrap_err().to_string();
-        assert!(error.starts_with(name) && error.contains("size of its state"), "{error}");
-    }
+    let mut tracker = ensemble();
+    assert!(tracker.set("evidence", 2.0).is_err() && tracker.set("evidence", 0.98).is_ok());
+    let error = tracker.set("still-taps", 3.0).unwrap_err().to_string();
+    assert!(error.starts_with("still-taps") && error.contains("size of its state"), "{error}");
     let error = tracker.set("sigma", 1.0).unwrap_err().to_string();
-    assert!(error.contains("span"), "{error}");
-    let mut mixture = mixture(4);
-    assert!(mixture.set("evidence", 2.0).is_err() && mixture.set("evidence", 0.98).is_ok() && mixture.set("span", 9.0).is_err());
-    assert!(Mixture::<f32>::new(Vec::new(), 0.9).is_err());
+    assert!(error.contains("evidence"), "{error}");
+    for name in ["mixture", "two-speed"] {
+        assert_eq!(registry::recipe(name).unwrap().name, "ensemble");
+    }
 }

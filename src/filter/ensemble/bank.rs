@@ -1,0 +1,471 @@
+//! The bank for still channels: one linear model of many features, learned by Newton's method over blocks.
+//!
+//! Features are the samples, the outputs of the curve and their conjugates over many lags, the functions of the envelope at a few lags, those of the
+//! neighbours' envelopes (the cross terms of a generalised memory polynomial, Morgan et al. 2006), and a constant. With `G` the mean of `F* F^T`,
+//!
+//! ```text
+//!   w += (G + ridge)^-1 sum over a block of F* e / min(n, W)
+//! ```
+//!
+//! for windows `W` of 1500 samples and without end. At first, while every sample goes into `G`, `w = (G + ridge)^-1 mean(F* y)` whenever `G` is inverted.
+
+use num_complex::{Complex, Complex64};
+use serde::{Deserialize, Serialize};
+
+use super::constants::*;
+use super::evidence::{Evidence, LEAST, NOTHING};
+use super::features::{Feature, Streams, seconds};
+use super::lanes::Sums;
+use super::matrix::Matrix;
+use super::planes::Planes;
+use crate::Real;
+use crate::simd::{Level, Op, Vector};
+
+/// Members of the bank: windows in samples and how many features they use, of a short model or of all.
+const WINDOWS: [(f64, bool); SLOTS] = [(1500.0, true), (f64::INFINITY, true), (f64::INFINITY, false)];
+const SLOTS: usize = 3;
+
+/// Weights of one member, in planes padded to whole vectors.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+struct Member<T: Real> {
+    w: Vec<Complex64>,
+    re: Vec<T>,
+    im: Vec<T>,
+    error: Planes<T>,
+    // Samples since it began.
+    n: f64,
+}
+
+impl<T: Real> Member<T> {
+    fn new(size: usize) -> Self {
+        let zeros = vec![T::zero(); size.next_multiple_of(16)];
+        Self { w: vec![Complex64::default(); size], re: zeros.clone(), im: zeros, error: Planes::new(0), n: 0.0 }
+    }
+
+    /// `sum + w_k x`.
+    #[inline(always)]
+    fn add<V: Vector<T>>(&self, k: usize, x: (V, V), sum: (V, V)) -> (V, V) {
+        let (re, im) = (V::splat(self.re[k]), V::splat(self.im[k]));
+        (im.fnma(x.1, re.fma(x.0, sum.0)), im.fma(x.0, re.fma(x.1, sum.1)))
+    }
+
+    fn fill(&mut self) {
+        for (k, w) in self.w.iter().enumerate() {
+            (self.re[k], self.im[k]) = (T::of(w.re), T::of(w.im));
+        }
+    }
+}
+
+/// The inverse of a Gram matrix in the precision of the samples, rows padded to whole vectors.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+struct Inverse<T: Real> {
+    re: Vec<T>,
+    im: Vec<T>,
+}
+
+/// The bank.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) struct Bank<T: Real> {
+    #[serde(skip)]
+    features: Vec<Feature>,
+    sizes: [usize; 2],
+    members: Vec<Member<T>>,
+    pub(super) evidence: Evidence<T>,
+    gram: Matrix,
+    // Sum of F* y over the same samples as the Gram matrix, and of their weights.
+    cross: Vec<Complex64>,
+    used: f64,
+    inverses: Vec<Inverse<T>>,
+    /// Samples learned since it began, and whether all of them are in the Gram matrix.
+    n: u64,
+    eager: bool,
+    // Whether it is far behind the lanes.
+    hopeless: bool,
+    next: u64,
+    #[serde(skip)]
+    predictions: Vec<Planes<T>>,
+    #[serde(skip)]
+    gradients: [(Vec<T>, Vec<T>); 2],
+    #[serde(skip)]
+    steps: [(Vec<T>, Vec<T>); 2],
+}
+
+impl<T: Real> Bank<T> {
+    pub(super) fn new(features: Vec<Feature>, short: usize) -> Self {
+        let sizes = [short.min(features.len()), features.len()];
+        let members = WINDOWS.map(|(_, full)| Member::new(sizes[usize::from(full)])).to_vec();
+        let mut bank = Self {
+            sizes,
+            members,
+            evidence: Evidence::new(0),
+            gram: Matrix::zeros(features.len()),
+            cross: vec![Complex64::default(); features.len()],
+            used: 0.0,
+            inverses: Vec::new(),
+            n: 0,
+            eager: true,
+            hopeless: false,
+            next: 0,
+            predictions: Vec::new(),
+            gradients: Default::default(),
+            steps: Default::default(),
+            features,
+        };
+        bank.restore_scratch(None);
+        bank
+    }
+
+    /// What is not saved.
+    pub(super) fn restore_scratch(&mut self, features: Option<Vec<Feature>>) {
+        if let Some(features) = features {
+            self.features = features;
+        }
+        self.predictions = vec![Planes::new(0); SLOTS];
+        let zeros = vec![T::zero(); self.features.len().next_multiple_of(16)];
+        self.gradients = [(zeros.clone(), zeros.clone()), (zeros.clone(), zeros.clone())];
+        self.steps = self.gradients.clone();
+    }
+
+    pub(super) fn features(&self) -> Vec<Feature> {
+        self.features.clone()
+    }
+
+    pub(super) fn is_sound(&self, other: &Self) -> bool {
+        let n = other.features.len();
+        let members = self.members.len() == SLOTS && self.members.iter().zip(&other.members).all(|(a, b)| {
+            a.w.len() == b.w.len() && a.re.len() == b.re.len() && a.im.len() == b.im.len() && a.error.fits(0) && a.n.is_finite()
+        });
+        let inverses = self.inverses.iter().zip(&self.sizes).all(|(i, &s)| {
+            i.re.len() == s * s.next_multiple_of(16) && i.im.len() == i.re.len()
+        });
+        members && inverses && (self.inverses.is_empty() || self.inverses.len() == 2) && self.sizes == other.sizes && self.gram.fits(n)
+            && self.gram.is_finite() && self.cross.len() == n && self.used.is_finite() && self.evidence.is_sound()
+    }
+
+    /// Whether it predicts yet.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.inverses.is_empty()
+    }
+
+    pub(super) fn is_hopeless(&self) -> bool {
+        self.hopeless
+    }
+
+    pub(super) fn learned(&self) -> u64 {
+        self.n
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.members.iter().map(|m| m.w.len()).sum()
+    }
+
+    /// Begins again: the unit of the input has changed.
+    pub(super) fn restart(&mut self) {
+        *self = Self::new(std::mem::take(&mut self.features), self.sizes[0]);
+    }
+
+    /// Predicts samples `from..to` of the block.
+    pub(super) fn predict(&mut self, level: Level, streams: &Streams<T>, from: usize, to: usize) {
+        if self.is_ready() {
+            T::dispatch(level, Predict { bank: self, streams, from, to });
+        }
+    }
+
+    /// Sums over the members for sample `at` of the block, and evidence for them where `learn`.
+    #[inline(always)]
+    pub(super) fn judge(&mut self, at: usize, y: Complex<T>, relative: T, learn: bool) -> Sums<T> {
+        let mut sums = Sums::default();
+        for (i, p) in self.predictions.iter().enumerate() {
+            let p = p.at(at);
+            let (w, variance) = (self.evidence.weight.0[i], self.evidence.noise.0[i]);
+            sums.re += w * p.re;
+            sums.im += w * p.im;
+            sums.square += w * (variance + p.norm_sqr());
+            if learn {
+                self.evidence.take(i, (y - p).norm_sqr(), variance, relative);
+            }
+        }
+        sums
+    }
+
+    /// Learns from a block: `y` its outputs, `weight` how much each counts, `noise` the best that the other members reach, `power` that of `y`.
+    pub(super) fn learn(&mut self, level: Level, streams: &Streams<T>, y: &Planes<T>, weight: &[T], time: u64, noise: f64, power: f64) {
+        let learned = weight.iter().filter(|w| **w > T::zero()).count() as u64;
+        if learned == 0 {
+            return;
+        }
+        self.n += learned;
+        self.hopeless = self.n > 512 && self.is_ready() && self.evidence.noise.0[1].wide() > HOPELESS * noise;
+        let hopeless = self.hopeless;
+        self.eager &= self.n <= BANK_EAGER && !hopeless;
+        let eager = self.eager;
+        self.gather(level, streams, y, weight, time, hopeless);
+        if self.is_ready() {
+            T::dispatch(level, Errors { bank: self, y, weight });
+            for (model, slots) in [(1, [0, 1]), (0, [2, 2])] {
+                let size = self.sizes[model];
+                let errors = slots.map(|i| &self.members[i].error);
+                T::dispatch(level, Gradient { features: &self.features[..size], streams, errors, to: &mut self.gradients });
+                T::dispatch(level, Apply { inverse: &self.inverses[model], gradients: &self.gradients, size, to: &mut self.steps });
+                for (k, &i) in slots.iter().enumerate().take(if model == 1 { 2 } else { 1 }) {
+                    let member = &mut self.members[i];
+                    member.n += learned as f64;
+                    let gain = 1.0 / member.n.min(WINDOWS[i].0).max(4.0 * BLOCK as f64);
+                    for (j, w) in member.w.iter_mut().enumerate() {
+                        *w += Complex64::new(self.steps[k].0[j].wide(), self.steps[k].1[j].wide()) * gain;
+                    }
+                    member.fill();
+                }
+            }
+            self.guard();
+        }
+        if self.n >= self.next && !(hopeless && self.n < 4 * self.next) {
+            self.solve(level, eager, noise, power);
+        }
+    }
+
+    /// The Gram matrix and, while eager, the cross correlation with the output.
+    fn gather(&mut self, level: Level, streams: &Streams<T>, y: &Planes<T>, weight: &[T], time: u64, hopeless: bool) {
+        let eager = self.eager;
+        // As many of each doubling of the samples.
+        let thin = if hopeless { BANK_LAZY } else { (4 * self.n / BANK_EAGER).next_power_of_two().min(BANK_LAZY) };
+        let mut samples = Vec::new();
+        for (t, w) in weight.iter().enumerate() {
+            let turn = eager || spread(time + t as u64).is_multiple_of(thin);
+            if *w > T::zero() && turn {
+                let root = w.wide().sqrt();
+                let features: (Vec<f64>, Vec<f64>) = self.features.iter().map(|f| {
+                    let z = streams.feature(f, t);
+                    (z.re.wide() * root, z.im.wide() * root)
+                }).unzip();
+                if eager {
+                    let y = Complex64::new(y.re[t].wide(), y.im[t].wide()) * root;
+                    self.cross.iter_mut().zip(features.0.iter().zip(&features.1)).for_each(|(c, (&re, &im))| *c += Complex64::new(re, -im) * y);
+                }
+                samples.push(features);
+                self.used += w.wide();
+            }
+        }
+        for chunk in samples.chunks(8) {
+            self.gram.accumulate(level, 1.0, chunk);
+        }
+    }
+
+    /// Inverts the Gram matrix.
+    fn solve(&mut self, level: Level, eager: bool, noise: f64, power: f64) {
+        self.next = self.n + if eager { (self.n / 2).max(BLOCK as u64) } else { self.n.min(BANK_REFRESH) };
+        let n = self.used.max(1.0);
+        let mut g = self.gram.clone();
+        g.scale(1.0 / n);
+        let own = if self.is_ready() { self.evidence.noise.0[1].wide() } else { power };
+        let relative = own / power.max(f64::MIN_POSITIVE);
+        let ridge = if eager { (10.0 * relative).min(1e-2) } else { (1e3 * relative).min(1.0) } / n;
+        g.add_to_diagonal(1e-7 * g.trace() / g.n() as f64 + ridge);
+        let smooth = (SMOOTH * relative).min(SMOOTH_MOST) / n;
+        for second in seconds(&self.features) {
+            for &(i, a) in &second {
+                for &(j, b) in &second {
+                    g.set(i, j, g.at(i, j) + smooth * a * b);
+                }
+            }
+        }
+        let Some(inverses) = g.inverses(level, &self.sizes) else { return };
+        let first = !self.is_ready();
+        if eager {
+            for (member, (_, full)) in self.members.iter_mut().zip(WINDOWS) {
+                let inverse = &inverses[usize::from(full)];
+                for (i, w) in member.w.iter_mut().enumerate() {
+                    *w = (0..inverse.n()).map(|j| inverse.at(i, j) * self.cross[j] / n).sum();
+                }
+                member.n = self.n as f64;
+                member.fill();
+            }
+        }
+        self.inverses = inverses.iter().map(Inverse::new).collect();
+        if first {
+            self.evidence = Evidence::new(SLOTS);
+            self.evidence.level = T::of(FIRST_EVIDENCE);
+            self.evidence.noise.0.fill(T::of((2.0 * noise).max(LEAST)));
+        }
+    }
+
+    /// A member without end that has fallen far behind the one with a window goes on from there.
+    fn guard(&mut self) {
+        let sound = |m: &Member<T>| m.re.iter().chain(&m.im).all(|w| w.is_finite());
+        if !self.members.iter().all(sound) {
+            self.restart();
+            return;
+        }
+        let noise = &mut self.evidence.noise.0;
+        if noise[1] > T::of(2.0) * noise[0] {
+            noise[1] = noise[0];
+            self.members[1].w = self.members[0].w.clone();
+            self.members[1].n = WINDOWS[0].0;
+            self.members[1].fill();
+        }
+    }
+}
+
+/// As good as random, and the same wherever the stream is cut.
+pub(super) fn spread(time: u64) -> u64 {
+    time.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
+}
+
+impl<T: Real> Inverse<T> {
+    fn new(m: &Matrix) -> Self {
+        let padded = m.n().next_multiple_of(16);
+        let plane = |part: &dyn Fn(Complex64) -> f64| {
+            (0..m.n()).flat_map(|i| (0..padded).map(move |j| (i, j))).map(|(i, j)| if j < m.n() { T::of(part(m.at(i, j))) } else { T::zero() }).collect()
+        };
+        Self { re: plane(&|z| z.re), im: plane(&|z| z.im) }
+    }
+}
+
+/// Predictions of all members for some samples of the block.
+struct Predict<'a, T: Real> {
+    bank: &'a mut Bank<T>,
+    streams: &'a Streams<T>,
+    from: usize,
+    to: usize,
+}
+
+impl<T: Real> Op<T> for Predict<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<T>>(self) {
+        let bank = self.bank;
+        let mut t = self.from / V::LANES * V::LANES;
+        while t < self.to {
+            let zero = V::splat(T::zero());
+            let short = bank.sizes[0];
+            let [first, second, third] = &bank.members[..] else { return };
+            let (mut a, mut b, mut c) = ((zero, zero), (zero, zero), (zero, zero));
+            for k in 0..short {
+                let x = self.streams.vector::<V>(&bank.features[k], t);
+                a = first.add(k, x, a);
+                b = second.add(k, x, b);
+                c = third.add(k, x, c);
+            }
+            for k in short..bank.features.len() {
+                let x = self.streams.vector::<V>(&bank.features[k], t);
+                a = first.add(k, x, a);
+                b = second.add(k, x, b);
+            }
+            let sums = [a, b, c];
+            for (p, sum) in bank.predictions.iter_mut().zip(sums) {
+                sum.0.write(&mut p.re, t);
+                sum.1.write(&mut p.im, t);
+            }
+            t += V::LANES;
+        }
+    }
+}
+
+/// Errors of all members over the block, outliers cut; zero where nothing is to be learned.
+struct Errors<'a, T: Real> {
+    bank: &'a mut Bank<T>,
+    y: &'a Planes<T>,
+    weight: &'a [T],
+}
+
+impl<T: Real> Op<T> for Errors<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<T>>(self) {
+        let (zero, one) = (V::splat(T::zero()), V::splat(T::one()));
+        for (i, m) in self.bank.members.iter_mut().enumerate() {
+            let (p, cut) = (&self.bank.predictions[i], V::splat(T::of(OUTLIER) * self.bank.evidence.noise.0[i]));
+            let mut t = 0;
+            while t < BLOCK {
+                let (a, b) = (V::read(&self.y.re, t).sub(V::read(&p.re, t)), V::read(&self.y.im, t).sub(V::read(&p.im, t)));
+                let square = a.fma(a, b.mul(b)).max(V::splat(T::of(LEAST)));
+                let keep = zero.select_less(V::read(self.weight, t), cut.mul(square.rough_recip()).min(one), zero);
+                a.mul(keep).write(&mut m.error.re, t);
+                b.mul(keep).write(&mut m.error.im, t);
+                t += V::LANES;
+            }
+        }
+    }
+}
+
+/// `sum over the block of conj(F) e` for two members.
+struct Gradient<'a, T: Real> {
+    features: &'a [Feature],
+    streams: &'a Streams<T>,
+    errors: [&'a Planes<T>; 2],
+    to: &'a mut [(Vec<T>, Vec<T>); 2],
+}
+
+impl<T: Real> Op<T> for Gradient<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<T>>(self) {
+        let zero = V::splat(T::zero());
+        let [first, second] = self.errors;
+        let [a, b] = self.to;
+        for (k, f) in self.features.iter().enumerate() {
+            let (mut p, mut q) = ((zero, zero), (zero, zero));
+            let mut t = 0;
+            while t < BLOCK {
+                let (x, y) = self.streams.vector::<V>(f, t);
+                let (re, im) = (V::read(&first.re, t), V::read(&first.im, t));
+                p = (y.fma(im, x.fma(re, p.0)), y.fnma(re, x.fma(im, p.1)));
+                let (re, im) = (V::read(&second.re, t), V::read(&second.im, t));
+                q = (y.fma(im, x.fma(re, q.0)), y.fnma(re, x.fma(im, q.1)));
+                t += V::LANES;
+            }
+            (a.0[k], a.1[k]) = (p.0.sum(), p.1.sum());
+            (b.0[k], b.1[k]) = (q.0.sum(), q.1.sum());
+        }
+    }
+}
+
+/// `to = H gradient` for two members, `H` Hermitian.
+struct Apply<'a, T: Real> {
+    inverse: &'a Inverse<T>,
+    gradients: &'a [(Vec<T>, Vec<T>); 2],
+    size: usize,
+    to: &'a mut [(Vec<T>, Vec<T>); 2],
+}
+
+impl<T: Real> Op<T> for Apply<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<T>>(self) {
+        let (n, zero) = (self.size, V::splat(T::zero()));
+        let padded = n.next_multiple_of(16);
+        let [first, second] = self.gradients;
+        let [a, b] = self.to;
+        let mut j = 0;
+        while j < n {
+            let (mut p, mut q) = ((zero, zero), (zero, zero));
+            for k in 0..n {
+                // Column k is the conjugate of row k.
+                let (x, y) = (V::read(&self.inverse.re, k * padded + j), V::read(&self.inverse.im, k * padded + j));
+                let (re, im) = (V::splat(first.0[k]), V::splat(first.1[k]));
+                p = (im.fma(y, re.fma(x, p.0)), re.fnma(y, im.fma(x, p.1)));
+                let (re, im) = (V::splat(second.0[k]), V::splat(second.1[k]));
+                q = (im.fma(y, re.fma(x, q.0)), re.fnma(y, im.fma(x, q.1)));
+            }
+            p.0.write(&mut a.0, j);
+            p.1.write(&mut a.1, j);
+            q.0.write(&mut b.0, j);
+            q.1.write(&mut b.1, j);
+            j += V::LANES;
+        }
+    }
+}
+
+const _: () = assert!(NOTHING < FIRST_EVIDENCE);
+impl<T: Real> Bank<T> {
+    pub(super) fn debug(&self) -> String {
+        format!("n {} noise {:?} level {:.1} log {:?}", self.n, &self.evidence.noise.0[..SLOTS], self.evidence.level, &self.evidence.log.0[..SLOTS])
+    }
+}

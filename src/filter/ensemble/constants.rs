@@ -1,0 +1,98 @@
+//! Every constant of the tracker, with its unit.
+
+/// Members for moving channels: one lane each.
+pub(super) const MEMBERS: usize = 16;
+/// Span of the fastest member in samples.
+pub(super) const FASTEST_SPAN: f64 = 8.0;
+/// Ratio of the spans of two neighbours.
+pub(super) const SPAN_RATIO: f64 = 1.45;
+
+/// Samples of the grid on which the bank learns and the halves are switched.
+pub(super) const BLOCK: usize = 128;
+/// The most samples that are predicted with one curve.
+pub(super) const CELL: usize = 64;
+/// Samples after which the weights of the members are computed anew.
+pub(super) const QUAD: usize = 4;
+
+/// Control points of the gain curve.
+pub(super) const POINTS: usize = 11;
+/// Distance of two control points, in units of the input's RMS.
+pub(super) const STEP: f64 = 0.4;
+/// Prior variance of the curve's second difference.
+pub(super) const ROUGHNESS: f64 = 0.01;
+/// Prior weight of a gain of 1 at each control point.
+pub(super) const FLATNESS: f64 = 0.25;
+/// Weight of the condition that the power-weighted mean gain is 1.
+pub(super) const GAUGE: f64 = 1e8;
+/// Samples during which the curve learns from every sample, and of how many it takes one later.
+pub(super) const EAGER: u64 = 4096;
+pub(super) const LAZY: u64 = 16;
+/// The same after eight times as many samples.
+pub(super) const LAZIEST: u64 = 64;
+/// What the curve forgets in a sample.
+pub(super) const CURVE_DRIFT: f64 = 1e-6;
+/// And of how many times the samples it has learned from it forgets the first part.
+pub(super) const CURVE_MEMORY: f64 = 2.0;
+/// It learns nothing while squared errors, averaged over `JUMP_WINDOW` samples, are this many times their variance: the taps are to blame.
+pub(super) const DOUBT: f64 = 3.0;
+/// Learned samples before the curve begins to learn.
+pub(super) const WARM_UP: u64 = 64;
+
+/// Squared errors count up to this many times their variance when something is learned from them.
+pub(super) const OUTLIER: f64 = 12.0;
+/// And up to so many times for the evidence.
+pub(super) const SURPRISE: f64 = 25.0;
+/// A squared error of so many times its variance makes the weights change with every sample.
+pub(super) const ALERT: f64 = 9.0;
+/// Samples over which the noise variance is averaged.
+pub(super) const NOISE_WINDOW: f64 = 300.0;
+/// A member whose noise is this many times that of the best takes the best one's taps.
+pub(super) const LOST: f64 = 30.0;
+
+/// Prior variance of a tap in units of the noise, and what a jump adds to it.
+pub(super) const PRIOR: f64 = 1e4;
+pub(super) const JUMP_PRIOR: f64 = 100.0;
+/// Prior variance of a velocity over that of its tap, times the square of the span.
+pub(super) const VELOCITY_PRIOR: f64 = 0.04;
+/// The channel has jumped when squared errors, averaged over `JUMP_WINDOW` samples, are this many times their variance.
+pub(super) const JUMP: f64 = 4.0;
+pub(super) const JUMP_WINDOW: f64 = 20.0;
+/// Learned samples after the start or a jump before a jump is believed.
+pub(super) const SETTLED: u64 = 100;
+
+/// Power of a tap below the strongest that it is at least assumed to have.
+pub(super) const TAP_FLOOR: f64 = 0.01;
+/// Spans over which the power of the taps is averaged.
+pub(super) const TAP_WINDOW: f64 = 50.0;
+/// Ridge of the input's covariance over its mean eigenvalue.
+pub(super) const SHAPE_RIDGE: f64 = 1e-3;
+/// Least eigenvalue that the shape is computed with, over the largest.
+pub(super) const SHAPE_FLOOR: f64 = 1e-4;
+/// Samples between the first two refreshes of the shape; it doubles up to `REFRESH_MOST`.
+pub(super) const REFRESH_FIRST: u64 = 512;
+pub(super) const REFRESH_MOST: u64 = 65_536;
+
+/// Prior variance and diffusion of the receiver's offset, in units of the noise.
+pub(super) const OFFSET_PRIOR: f64 = 100.0;
+pub(super) const OFFSET_DRIFT: f64 = 1e-8;
+
+/// Power below which a window is silence, in units of its usual power: nothing is learned from it.
+pub(super) const SILENCE: f64 = 1e-6;
+
+/// Samples of which every one goes into the bank's Gram matrix, and of how many it takes one later.
+pub(super) const BANK_EAGER: u64 = 2048;
+pub(super) const BANK_LAZY: u64 = 64;
+/// The most samples between two inversions of it.
+pub(super) const BANK_REFRESH: u64 = 1 << 20;
+/// Logarithm (base 2) of the weight that a member of the bank begins with.
+pub(super) const FIRST_EVIDENCE: f64 = -30.0;
+/// Weight of the bank's prior for smooth gains, in units of the noise over the output's power, and the most it may be.
+pub(super) const SMOOTH: f64 = 100.0;
+pub(super) const SMOOTH_MOST: f64 = 0.1;
+/// Logarithm (base 2) of the weight below which a half rests, and blocks between two looks at it.
+pub(super) const LIGHT: f64 = -20.0;
+pub(super) const REST: u64 = 8;
+/// Both halves run while squared errors, averaged over a block, are this many times their variance.
+pub(super) const CALM: f64 = 1.5;
+/// A bank whose noise is this many times that of the lanes is not worth much effort.
+pub(super) const HOPELESS: f64 = 8.0;

@@ -1,0 +1,112 @@
+//! The input and its unit: its RMS, in steps of 3 dB and more.
+
+use num_complex::Complex;
+use serde::{Deserialize, Serialize};
+
+use super::planes::Planes;
+use crate::Real;
+
+/// Samples over which the power is averaged.
+const WINDOW: f64 = 2000.0;
+/// Samples during which the unit is the mean power so far.
+const START: f64 = 64.0;
+/// The unit changes when the power has left it by this factor (3 dB): ordinary fluctuations leave it alone.
+const HYSTERESIS: f64 = 2.0;
+/// Power above which a sample is a glitch, in units of the mean power (OFDM peaks at 12 dB, real Gaussian data at 14 dB).
+const GLITCH: f64 = 1e3;
+/// So many samples in a row that do not fit are a signal that begins.
+const BEGIN: u32 = 8;
+/// The most that one sample counts, in units of the mean power.
+const LOUDEST: f64 = 50.0;
+/// Below this part of the unit's power a sample is silence, and counts so much less that pauses do not change the unit.
+const QUIET: f64 = 1e-4;
+const QUIET_WEIGHT: f64 = 0.01;
+
+/// Samples as they came, with their running power.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) struct Input<T: Real> {
+    pub(super) x: Planes<T>,
+    mean: f64,
+    count: f64,
+    unit: f64,
+    odd: u32,
+    // Of the samples since the power was last settled.
+    sum: f64,
+    weight: f64,
+}
+
+/// What happened to the unit.
+#[derive(Debug, PartialEq)]
+pub(super) enum Change {
+    None,
+    /// Its amplitude grew by this factor.
+    Grown(f64),
+    /// What came before was not the signal: it begins here.
+    Begin,
+}
+
+impl<T: Real> Input<T> {
+    pub(super) fn new(history: usize) -> Self {
+        Self { x: Planes::new(history), mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0 }
+    }
+
+    /// One over the RMS; zero as long as there was only silence.
+    pub(super) fn inverse(&self) -> f64 {
+        if self.unit > 0.0 { self.unit.sqrt().recip() } else { 0.0 }
+    }
+
+    /// Whether the unit changes with every sample.
+    pub(super) fn is_starting(&self) -> bool {
+        self.count < START
+    }
+
+    pub(super) fn is_sound(&self, history: usize) -> bool {
+        let numbers = [self.mean, self.count, self.unit, self.sum, self.weight];
+        self.x.fits(history) && numbers.iter().all(|x| x.is_finite() && *x >= 0.0) && self.odd <= BEGIN
+    }
+
+    /// Takes in samples, the first one at place `at` of the planes; a glitch counts as zero.
+    pub(super) fn take(&mut self, at: usize, tx: &[Complex<T>]) {
+        for (i, &x) in tx.iter().enumerate() {
+            let power = x.re.wide() * x.re.wide() + x.im.wide() * x.im.wide();
+            if self.unit == 0.0 && power > 0.0 {
+                (self.mean, self.unit) = (power, power);
+            }
+            let glitch = self.count > START && power > GLITCH * self.mean;
+            let odd = glitch || self.count <= START && power > 0.0 && power * GLITCH < self.mean;
+            self.odd = if self.odd >= BEGIN { BEGIN } else if odd { self.odd + 1 } else { 0 };
+            self.x.set(at + i, if glitch { Complex::default() } else { x });
+            let weight = if power < QUIET * self.unit { QUIET_WEIGHT } else { 1.0 };
+            if power > 0.0 && self.is_starting() {
+                self.count += 1.0;
+                self.mean += (power - self.mean) / self.count;
+                self.unit = self.mean;
+            } else if power > 0.0 {
+                self.sum += weight * power.min(LOUDEST * self.mean);
+                self.weight += weight;
+            }
+        }
+    }
+
+    /// Settles the power after some samples.
+    pub(super) fn settle(&mut self) -> Change {
+        if self.odd >= BEGIN {
+            *self = Self { x: self.x.clone(), mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0 };
+            return Change::Begin;
+        }
+        if self.weight == 0.0 {
+            return Change::None;
+        }
+        let (mean, weight) = (self.sum / self.weight, self.weight);
+        (self.sum, self.weight) = (0.0, 0.0);
+        self.count = (self.count + weight).min(WINDOW);
+        self.mean += (mean - self.mean) * (weight / self.count).min(1.0);
+        if self.mean > HYSTERESIS * self.unit || HYSTERESIS * self.mean < self.unit {
+            let ratio = (self.mean / self.unit).sqrt();
+            self.unit = self.mean;
+            return Change::Grown(ratio);
+        }
+        Change::None
+    }
+}

@@ -1,0 +1,237 @@
+//! DOC
+#![allow(missing_docs)]
+mod acquisition;
+mod adaptive;
+mod bank;
+mod carrier;
+mod config;
+mod constants;
+mod curve;
+mod evidence;
+mod features;
+mod input;
+mod lanes;
+mod matrix;
+mod planes;
+mod recipe;
+mod shape;
+mod spline;
+mod step;
+
+use num_complex::{Complex, Complex64};
+use serde::{Deserialize, Serialize};
+
+pub use config::{EnsembleConfig, pair};
+pub(super) use recipe::RECIPE;
+
+use self::acquisition::Acquisition;
+use self::bank::Bank;
+use self::carrier::Carrier;
+use self::constants::*;
+use self::curve::Curve;
+use self::features::Streams;
+use self::input::Input;
+use self::lanes::{Lanes, White};
+use self::planes::Planes;
+use self::shape::Shape;
+use super::{Portrait, Tracker};
+use crate::simd::Level;
+use crate::{Real, Result};
+
+/// The tracker.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Ensemble<T: Real> {
+    config: EnsembleConfig,
+    // The vector instructions of the machine that tracks, not of the one that saved.
+    #[serde(skip)]
+    level: Level,
+    // Samples before the block that the planes keep.
+    history: usize,
+    input: Input<T>,
+    streams: Streams<T>,
+    curve: Curve<T>,
+    shape: Shape<T>,
+    acquisition: Acquisition,
+    lanes: Lanes<T>,
+    bank: Bank<T>,
+    #[serde(skip)]
+    white: Option<White<T>>,
+    // Outputs of the block, their predictions, the variances of these, and how much each sample counts for what is learned at the end of the block.
+    y: Planes<T>,
+    p: Planes<T>,
+    v: Vec<T>,
+    weight: Vec<T>,
+    clock: Clock,
+    carrier: Carrier,
+    offset: Complex64,
+    offset_variance: f64,
+    // Of the present cell: sum of weights, and of weighted errors.
+    offset_sums: (f64, Complex64),
+    // Average squared error in units of its variance.
+    surprise: f64,
+    // Its sum over the block, for the whole.
+    block_surprise: f64,
+    // Mean power of the output.
+    power: f64,
+    // Samples of the present four that were learned, and whether to weigh members after every one of them.
+    phase: usize,
+    alert: bool,
+    // One over the unit of variances.
+    relative: f64,
+    taps: Vec<Complex<T>>,
+    running: [bool; 2],
+    // Weights of lanes and bank.
+    shares: [T; 2],
+}
+
+/// What has been counted.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Clock {
+    /// Samples so far, and of them learned.
+    time: u64,
+    learned: u64,
+    /// Samples in the block, where the present cell ends in it, and how long it is.
+    at: usize,
+    cell: usize,
+    length: usize,
+    /// Samples learned since the last jump, and since the curve was last stretched.
+    since_jump: u64,
+    since_change: u64,
+    /// Samples until the curve learns next, once it is not eager any more.
+    wait: u64,
+    /// Samples since the shape was refreshed, and when it will be.
+    since_shape: u64,
+    next_shape: u64,
+}
+
+impl<T: Real> Ensemble<T> {
+    /// A tracker that knows nothing yet.
+    pub fn new(config: EnsembleConfig) -> Result<Self> {
+        config.validate()?;
+        let linear = config.still_taps.max(config.taps) + config.advance;
+        let history = (features::reach(linear, config.advance).max(config.taps) + 2).next_multiple_of(16);
+        let (features, short) = features::features(linear, config.advance, config.taps);
+        Ok(Self {
+            level: Level::current(),
+            history,
+            input: Input::new(history),
+            streams: Streams::new(history),
+            curve: Curve::new(),
+            shape: Shape::new(config.taps),
+            acquisition: Acquisition::new(config.taps),
+            lanes: Lanes::new(config.taps),
+            bank: Bank::new(features, short),
+            white: None,
+            y: Planes::new(0),
+            p: Planes::new(0),
+            v: vec![T::zero(); BLOCK],
+            weight: vec![T::zero(); BLOCK],
+            clock: Clock { cell: 1, length: 1, next_shape: REFRESH_FIRST, ..Clock::default() },
+            carrier: Carrier::default(),
+            offset: Complex64::default(),
+            offset_variance: OFFSET_PRIOR,
+            offset_sums: (0.0, Complex64::default()),
+            surprise: 1.0,
+            block_surprise: 0.0,
+            power: 0.0,
+            phase: 0,
+            alert: true,
+            relative: 1.0,
+            taps: vec![Complex::default(); config.taps],
+            running: [true, true],
+            shares: [T::one(), T::zero()],
+            config,
+        })
+    }
+
+    /// The parameters.
+    pub fn config(&self) -> &EnsembleConfig {
+        &self.config
+    }
+
+    /// The taps of the channel as it is now, newest sample first, for input in the units of `tx`.
+    pub fn taps(&self) -> Vec<Complex64> {
+        let mut taps = vec![Complex::default(); self.config.taps];
+        self.heaviest(&mut taps);
+        taps.into_iter().map(|h| Complex64::new(h.re.wide(), h.im.wide()) * self.input.inverse()).collect()
+    }
+
+    /// The gain `G(|x|)` at an envelope in the units of `tx`; its power-weighted mean is 1.
+    pub fn gain(&self, envelope: f64) -> Complex64 {
+        self.curve.gain(envelope * self.input.inverse())
+    }
+
+    /// The carrier offset that was found, in radians a sample.
+    pub fn carrier(&self) -> f64 {
+        self.carrier.step
+    }
+
+    /// The constant that the receiver adds.
+    pub fn offset(&self) -> Complex64 {
+        self.offset
+    }
+
+    /// The part of the weight that the bank for still channels has.
+    pub fn stillness(&self) -> f64 {
+        self.shares[1].wide()
+    }
+
+    /// The taps of the heaviest member, for the curve's outputs.
+    fn heaviest(&self, to: &mut [Complex<T>]) {
+        let best = self.lanes.evidence.best();
+        if self.acquisition.left > 0 {
+            to.iter_mut().zip(self.acquisition.position(best)).for_each(|(to, h)| *to = Complex::new(T::of(h.re), T::of(h.im)));
+        } else {
+            self.shape.colour_into(self.lanes.taps.iter().map(|t| Complex::new(t.re.0[best], t.im.0[best])), to);
+        }
+    }
+}
+
+impl<T: Real> Tracker<T> for Ensemble<T> {
+    fn taps(&self) -> usize {
+        self.config.taps.max(self.config.still_taps) + self.config.advance
+    }
+
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+        let mut done = 0;
+        while done < rx.len() {
+            let n = (rx.len() - done).min(self.clock.cell - self.clock.at);
+            let from = self.clock.at;
+            self.chunk(&tx[done..done + n], &rx[done..done + n], learn);
+            self.carrier.redo(&self.p, from, &mut prediction[done..done + n]);
+            if let Some(v) = variance.as_deref_mut() {
+                v[done..done + n].copy_from_slice(&self.v[from..from + n]);
+            }
+            done += n;
+            if self.clock.at == self.clock.cell {
+                self.end_cell();
+            }
+        }
+    }
+
+    fn gap(&mut self, _missing: u64) {
+        // What the channel did meanwhile is not known.
+        if self.clock.learned > SETTLED {
+            self.jump();
+        }
+    }
+
+    fn portrait(&self) -> Portrait {
+        let mut portrait = Portrait::of_taps(&self.taps());
+        let inverse = self.input.inverse();
+        if inverse > 0.0 {
+            // As far as the control points reach.
+            let envelopes = (0..64).map(|i| (POINTS - 3) as f64 * STEP / 63.0 * f64::from(i) / inverse);
+            portrait.gain = envelopes.map(|r| (r, self.gain(r))).collect();
+        }
+        portrait
+    }
+}
+impl<T: Real> Ensemble<T> {
+    #[doc(hidden)]
+    pub fn debug(&self) -> String {
+        let b = self.lanes.evidence.best();
+        format!("best {b} noise {:.2e} acq {} unit {:.3e} G {:.2} {:.2} {:.2} {:.2} v {:.1e} bank {}", self.lanes.evidence.noise.0[b].wide(), self.acquisition.left, self.input.inverse(), self.curve.gain(1.0), self.curve.gain(2.0), self.curve.gain(2.5), self.curve.gain(3.0), self.curve.variance, self.bank.debug())
+    }
+}
