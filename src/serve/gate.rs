@@ -10,14 +10,12 @@ use axum::{
 };
 use rand::{TryRngCore, rngs::OsRng};
 
+use super::page;
 use crate::{Error, Result};
 
 /// Scripts, styles, pictures and connections of this server alone, and no page around it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
-
-/// Files of the page that tell nothing of the run: a page cannot send its token along with them.
-const OPEN: [&str; 3] = ["/dashboard.js", "/dashboard.css", "/favicon.ico"];
 
 /// The names that this server has, and the token of this run.
 pub(super) struct Gate {
@@ -51,7 +49,8 @@ impl Gate {
         if headers.contains_key(header::ORIGIN) && text(header::ORIGIN).is_none_or(foreign) {
             return Some((StatusCode::FORBIDDEN, "pages of other sites have no business here\n"));
         }
-        if OPEN.contains(&uri.path()) {
+        // These tell nothing of the run, and a page cannot send its token along when it asks for them.
+        if page::PARTS.iter().any(|part| part.path == uri.path()) {
             return None;
         }
         let bearer = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));

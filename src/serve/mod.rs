@@ -9,8 +9,10 @@
 //! - Bodies, headers, connections and waiting are bounded ([`listen`]). Nothing queues for a viewer: a slow one gets the newest frame when it is ready for it.
 //! - No file path is taken over HTTP: states and recordings have plain names in a folder that the command line named, and names that exist are refused.
 
+pub(crate) mod frame;
 mod gate;
 mod listen;
+mod page;
 mod routes;
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,7 @@ use hyper::body::Frame;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Command, Control, Screen, gate};
+use super::{Command, Control, Screen, gate, page};
 
 /// Bytes of a command, at most.
 const BODY: usize = 4096;
@@ -35,7 +35,9 @@ struct Desk {
 }
 
 pub(super) fn router(control: Arc<dyn Control>, screen: Arc<Screen>, gate: Arc<gate::Gate>) -> Router {
-    Router::new()
+    let parts = page::PARTS.iter().fold(Router::new(), |router, part| router.route(part.path, get(part.answer())));
+    parts
+        .route("/", get(page::INDEX.answer()))
         .route("/hello", get(async |State(desk): State<Desk>| Json(desk.control.hello())))
         .route("/state", get(async |State(desk): State<Desk>| Json(desk.control.state())))
         .route("/control", post(control_it))
