@@ -3,7 +3,7 @@
 use kaflow::{
     Complex32, Result,
     channel::{Scenario, TestBed},
-    filter::{Evict, KrlsT, Nlms, Tracker, Windowed, qklms},
+    filter::{Evict, Guard, KrlsT, Nlms, Tracker, Windowed, qklms},
     kernel::Gaussian,
     metrics::nmse_db,
     observation::Gain,
@@ -18,9 +18,9 @@ fn main() -> Result<()> {
         ("QKLMS", Box::new(Windowed::new(qklms(Gaussian::new(2.0)?, Gain::Eta(0.5), 0.5, evict, 4)?, 4)?)),
         ("KRLS-T", Box::new(Windowed::new(KrlsT::new(Gaussian::new(2.0)?, 0.99, 0.05, 100, 4)?, 4)?)),
     ];
-    for (name, mut tracker) in trackers {
+    for (name, tracker) in trackers {
         let mut prediction = vec![Complex32::default(); rx.len()];
-        tracker.track(tx, rx, &mut prediction, None);
+        Guard::new(tracker).track(tx, rx, &mut prediction, None);
         println!("{name}: {:.1} dB", nmse_db(&rx[500..], &prediction[500..]));
     }
     Ok(())

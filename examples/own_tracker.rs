@@ -14,7 +14,6 @@ struct OneTap {
     cross: Complex32,
     power: f32,
     memory: f32,
-    frozen: bool,
 }
 
 impl Adaptive for OneTap {
@@ -36,25 +35,23 @@ impl Adaptive for OneTap {
 }
 
 impl Tracker<f32> for OneTap {
-    fn track(&mut self, tx: &[Complex32], rx: &[Complex32], prediction: &mut [Complex32], _variance: Option<&mut [f32]>) {
+    fn taps(&self) -> usize {
+        1
+    }
+
+    fn track(&mut self, tx: &[Complex32], rx: &[Complex32], learn: bool, prediction: &mut [Complex32], _variance: Option<&mut [f32]>) {
         for ((&x, &y), p) in tx.iter().zip(rx).zip(prediction) {
             *p = if self.power > 0.0 { self.cross / self.power * x } else { Complex32::new(0.0, 0.0) };
-            if !self.frozen && (x * y).norm().is_finite() {
+            if learn {
                 self.cross = self.cross * self.memory + y * x.conj();
                 self.power = self.power * self.memory + x.norm_sqr();
             }
         }
     }
-
-    fn gap(&mut self) {} // it has no window
-
-    fn freeze(&mut self, frozen: bool) {
-        self.frozen = frozen;
-    }
 }
 
 fn main() -> Result<()> {
-    let one_tap = OneTap { cross: Complex32::new(0.0, 0.0), power: 0.0, memory: 0.97, frozen: false };
+    let one_tap = OneTap { cross: Complex32::new(0.0, 0.0), power: 0.0, memory: 0.97 };
     let nlms = Windowed::new(Nlms::new(4, 0.5, 1e-6)?, 4)?;
     for (name, tracker) in [("one tap", Box::new(one_tap) as Box<dyn Tracker<f32>>), ("NLMS, 4 taps", Box::new(nlms))] {
         let series = loopback::run(tracker, 100_000, 0.0, 1e-4, 1)?;

@@ -171,7 +171,8 @@ impl Filter<f32> for Cascade {
 
 /// A filter that learns what was sent where that is known, and elsewhere from its own decisions, a symbol at a time.
 ///
-/// The stream to predict is finite in the preambles and NaN in the data, whose first symbol follows a preamble at once.
+/// The stream to predict is finite in the preambles and NaN in the data, whose first symbol follows a preamble at once: what may be learned from is
+/// the preamble. A frame is decided only where its whole preamble was learned.
 pub struct DecisionDirected<F> {
     filter: F,
     window: Window<f32>,
@@ -188,7 +189,9 @@ pub struct DecisionDirected<F> {
     carriers: Vec<Complex32>,
     points: Vec<Complex32>,
     targets: Vec<Complex32>,
-    frozen: bool,
+    /// Samples of a preamble, and how many were learned in a row.
+    preamble: usize,
+    learned: usize,
 }
 
 impl<F: Filter<f32>> DecisionDirected<F> {
@@ -203,13 +206,15 @@ impl<F: Filter<f32>> DecisionDirected<F> {
             prefix: config.cyclic_prefix * config.oversampling,
             size: config.fft * config.oversampling,
             symbols: config.symbols,
-            decided: 0,
+            // The first preamble tells the place in the frame.
+            decided: config.symbols,
             windows: Vec::new(),
             estimates: Vec::new(),
             carriers: vec![Complex32::zero(); config.active],
             points: Vec::new(),
             targets: Vec::new(),
-            frozen: false,
+            preamble: config.preamble_samples(),
+            learned: 0,
         })
     }
 
@@ -225,7 +230,7 @@ impl<F: Filter<f32>> DecisionDirected<F> {
         }
         // Decisions that are mostly guesses teach nothing.
         let near = self.constellation.modulation().half_distance() as f32;
-        if !self.frozen && doubt < self.points.len() as f32 * near * near * 0.5 {
+        if doubt < self.points.len() as f32 * near * near * 0.5 {
             self.targets.clear();
             self.modulator.symbol(self.decided, &self.points, &mut self.targets);
             for (x, &target) in self.windows.chunks_exact(self.window.taps()).zip(&self.targets) {
@@ -245,7 +250,7 @@ impl<F: Filter<f32>> Adaptive for DecisionDirected<F> {
 
     fn reset(&mut self) {
         self.filter.reset();
-        self.gap();
+        self.gap(0);
     }
 
     fn set(&mut self, name: &str, value: f64) -> crate::Result<()> {
@@ -254,19 +259,26 @@ impl<F: Filter<f32>> Adaptive for DecisionDirected<F> {
 }
 
 impl<F: Filter<f32>> Tracker<f32> for DecisionDirected<F> {
-    fn track(&mut self, tx: &[Complex32], rx: &[Complex32], prediction: &mut [Complex32], mut variance: Option<&mut [f32]>) {
+    fn taps(&self) -> usize {
+        self.window.taps()
+    }
+
+    fn track(&mut self, tx: &[Complex32], rx: &[Complex32], learn: bool, prediction: &mut [Complex32], mut variance: Option<&mut [f32]>) {
         for (i, ((&u, &known), p)) in tx.iter().zip(rx).zip(prediction).enumerate() {
-            let x = self.window.push(if u.re.is_finite() && u.im.is_finite() { u } else { Complex32::zero() });
-            let training = known.re.is_finite() && known.im.is_finite();
-            *p = if training && !self.frozen { self.filter.adapt(x, known) } else { self.filter.predict(x) };
+            let x = self.window.push(u);
+            *p = if learn { self.filter.adapt(x, known) } else { self.filter.predict(x) };
             if let Some(variance) = variance.as_deref_mut() {
                 variance[i] = self.filter.variance().unwrap_or(f32::NAN);
             }
-            if training {
-                self.decided = 0;
+            if learn {
+                self.learned += 1;
+                self.decided = if self.learned >= self.preamble { 0 } else { self.symbols };
                 self.windows.clear();
                 self.estimates.clear();
-            } else if self.decided < self.symbols {
+                continue;
+            }
+            self.learned = 0;
+            if self.decided < self.symbols {
                 self.windows.extend_from_slice(x);
                 self.estimates.push(*p);
                 if self.estimates.len() == self.prefix + self.size {
@@ -276,14 +288,11 @@ impl<F: Filter<f32>> Tracker<f32> for DecisionDirected<F> {
         }
     }
 
-    fn gap(&mut self) {
+    fn gap(&mut self, _missing: u64) {
         // The place in the frame is lost until the next preamble.
         self.decided = self.symbols;
         self.windows.clear();
         self.estimates.clear();
-    }
-
-    fn freeze(&mut self, frozen: bool) {
-        self.frozen = frozen;
+        self.learned = 0;
     }
 }

@@ -3,9 +3,10 @@
 use futuresdr::{blocks::NullSink, prelude::*};
 
 use crate::{
-    blocks::{Amplifier, Fading, Impair, OfdmTx, Series, Track},
+    blocks::{Amplifier, Fading, Impair, OfdmTx, Track},
     channel::{self, Dropper, FadingConfig, Impairments, ImpairmentsConfig, Model, Profile},
     filter::Tracker,
+    metrics::Series,
     ofdm::{Config, Source, Transmitter},
 };
 

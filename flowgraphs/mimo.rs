@@ -3,9 +3,10 @@
 use futuresdr::{blocks::NullSink, prelude::*};
 
 use crate::{
-    blocks::{Amplifier, FadingMimo, OfdmTx, Series, Staged, TrackMimo},
+    blocks::{Amplifier, FadingMimo, OfdmTx, Staged, TrackMimo},
     channel::{self, FadingConfig, Model, Noise, Profile},
     filter::Filter,
+    metrics::Series,
     ofdm::{Config, Source, Transmitter},
 };
 

@@ -1,14 +1,11 @@
 //! Flowgraphs to run and to copy from: each file builds one.
 //!
+//! - [`track`]: recordings, the test bed or a radio, in step, and any number of filters: what the commands run.
 //! - [`loopback`]: clipped OFDM through an amplifier and a fading channel, tracked.
-//! - [`replay`]: two recordings, aligned, tracked, the error written to a file.
 //! - [`equalize`]: a kernel equaliser in front of an OFDM receiver.
 //! - [`mimo`]: four transmit and four receive antennas.
-//! - `live` (feature `soapy`): a frame through radios, tracked while it runs.
 
 pub mod equalize;
-#[cfg(feature = "soapy")]
-pub mod live;
 pub mod loopback;
 pub mod mimo;
-pub mod replay;
+pub mod track;

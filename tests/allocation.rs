@@ -26,7 +26,7 @@ fn no_filter_allocates_once_its_dictionary_is_full() {
                 given.insert("kernel".into(), Value::Name((*kernel).into()));
             }
             let filter = registry::filter::<f64>(&recipe.settle(&given, 1.5).unwrap(), 4).unwrap();
-            let mut tracker = Windowed::new(filter, 4).unwrap();
+            let mut tracker = Guard::new(Windowed::new(filter, 4).unwrap());
             tracker.track(&tx[..1000], &rx[..1000], &mut prediction, None);
             let counted = allocation_counter::measure(|| tracker.track(&tx[1000..], &rx[1000..], &mut prediction, None));
             assert_eq!(counted.count_total, 0, "{name} with the {kernel} kernel");
@@ -44,7 +44,7 @@ fn trackers_in_their_fastest_form_do_not_allocate_either() {
         let recipe = registry::recipe(name).unwrap();
         let budget = recipe.parameters.iter().any(|(n, _)| *n == "budget");
         let given: Values = budget.then(|| ("budget".into(), Value::Number(50.0))).into_iter().collect();
-        let mut tracker = registry::tracker::<f32>(&recipe.settle(&given, 1.5).unwrap(), 4).unwrap();
+        let mut tracker = Guard::new(registry::tracker::<f32>(&recipe.settle(&given, 1.5).unwrap(), 4).unwrap());
         tracker.track(&tx[..2000], &rx[..2000], &mut prediction, None);
         let counted = allocation_counter::measure(|| tracker.track(&tx[2000..], &rx[2000..], &mut prediction, None));
         assert_eq!(counted.count_total, 0, "{name}");

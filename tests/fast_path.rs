@@ -1,7 +1,7 @@
 //! The fast paths against the plain reference: every recipe, both precisions, every level of vector instructions that this machine has.
 
 use kaflow::filter::registry::{self, Value, Values};
-use kaflow::filter::{Adaptive, Evict, Filter, GaussianKernelFilter, Nlms, Tracker, Windowed, fklms, klms, norma, qklms};
+use kaflow::filter::{Adaptive, Evict, Filter, GaussianKernelFilter, Guard, Nlms, Tracker, Windowed, fklms, klms, norma, qklms};
 use kaflow::kernel::{Centres, Gaussian, Kernel, Row, plain_row};
 use kaflow::observation::Gain;
 use kaflow::simd::Level;
@@ -44,7 +44,7 @@ fn worst<T: Real>(a: &[Complex<T>], b: &[Complex<T>]) -> f64 {
     a.iter().zip(b).map(|(a, b)| if a == b { 0.0 } else { (a - b).norm().wide() }).fold(0.0, |w, d| if d <= w { w } else { d })
 }
 
-fn run<T: Real>(tracker: &mut dyn Tracker<T>, tx: &[Complex<T>], rx: &[Complex<T>]) -> Vec<Complex<T>> {
+fn run<T: Real, F: Tracker<T>>(tracker: &mut Guard<T, F>, tx: &[Complex<T>], rx: &[Complex<T>]) -> Vec<Complex<T>> {
     let mut p = vec![Complex::new(T::zero(), T::zero()); tx.len()];
     tracker.track(tx, rx, &mut p, None);
     p
@@ -118,11 +118,12 @@ impl Case {
     fn streams_agree<T: Real>(&self) -> Result<(), TestCaseError> {
         let (tx, rx) = self.signals::<T>();
         let build = || recipe(self.name, Plain(self.kernel()), Some(self.budget), self.taps);
-        let mut plain = Windowed::new(build(), self.taps).unwrap();
+        let mut plain = Guard::new(Windowed::new(build(), self.taps).unwrap());
         let reference = run(&mut plain, &tx, &rx);
         for &level in Level::available() {
-            let mut fast = level.force(|| recipe(self.name, self.kernel(), Some(self.budget), self.taps).into_tracker().unwrap()).unwrap();
-            let error = worst(&run(&mut *fast, &tx, &rx), &reference);
+            let fast = level.force(|| recipe(self.name, self.kernel(), Some(self.budget), self.taps).into_tracker().unwrap()).unwrap();
+            let mut fast = Guard::new(fast);
+            let error = worst(&run(&mut fast, &tx, &rx), &reference);
             prop_assert!(error <= bound::<T>(), "{level}, f{}: {error:e}", 8 * size_of::<T>());
             prop_assert_eq!(fast.size(), plain.size(), "{}", level);
         }
@@ -249,13 +250,13 @@ fn streams_may_be_cut_anywhere() {
     fn check<T: Real>(level: Level, make: &dyn Fn() -> Box<dyn Tracker<T>>) {
         let (mut tx, rx) = signals::<T>(3, 900);
         tx[400].im = T::nan();
-        let whole = run(&mut *make(), &tx, &rx);
+        let whole = run(&mut Guard::new(make()), &tx, &rx);
         for seed in 0..4 {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let (mut tracker, mut i, mut p) = (make(), 0, Vec::new());
+            let (mut tracker, mut i, mut p) = (Guard::new(make()), 0, Vec::new());
             while i < tx.len() {
                 let n = rng.random_range(1..=[1, 5, 30, 300][seed as usize]).min(tx.len() - i);
-                p.extend(run(&mut *tracker, &tx[i..i + n], &rx[i..i + n]));
+                p.extend(run(&mut tracker, &tx[i..i + n], &rx[i..i + n]));
                 i += n;
             }
             assert!(p == whole, "{level}, seed {seed}");
@@ -271,14 +272,14 @@ fn streams_may_be_cut_anywhere() {
 }
 
 /// What happens to a tracker while it runs.
-type Event<T> = fn(&mut dyn Tracker<T>);
+type Event<T> = fn(&mut Guard<T, Box<dyn Tracker<T>>>);
 
 #[test]
 fn events_mean_the_same_to_the_fast_path() {
     let events: [(&str, Event<f64>); 7] = [
         ("freeze", |t| t.freeze(true)),
         ("thaw", |t| t.freeze(false)),
-        ("gap", |t| t.gap()),
+        ("gap", |t| t.gap(7)),
         ("eta", |t| t.set("eta", 0.2).unwrap()),
         ("lambda", |t| t.set("lambda", 0.5).unwrap()),
         ("refused", |t| assert!(t.set("lambda", 1.5).is_err() && t.set("mu", 1.0).is_err())),
@@ -289,16 +290,17 @@ fn events_mean_the_same_to_the_fast_path() {
         for (taps, budget) in [(1, 5), (4, 60), (9, 33)] {
             let kernel = Gaussian::new(0.8 * (taps as f64).sqrt()).unwrap();
             let mut rng = ChaCha8Rng::seed_from_u64(taps as u64);
-            let mut fast = recipe("fklms", kernel, Some(budget), taps).into_tracker().unwrap();
-            let mut plain = Windowed::new(recipe("fklms", Plain(kernel), Some(budget), taps), taps).unwrap();
+            let mut fast = Guard::new(recipe("fklms", kernel, Some(budget), taps).into_tracker().unwrap());
+            let plain = Windowed::new(recipe("fklms", Plain(kernel), Some(budget), taps), taps).unwrap();
+            let mut plain = Guard::new(Box::new(plain) as Box<dyn Tracker<f64>>);
             let mut at = 0;
             while at < tx.len() {
                 let n = rng.random_range(1..150).min(tx.len() - at);
                 let span = at..at + n;
-                let error = worst(&run(&mut *fast, &tx[span.clone()], &rx[span.clone()]), &run(&mut plain, &tx[span.clone()], &rx[span]));
+                let error = worst(&run(&mut fast, &tx[span.clone()], &rx[span.clone()]), &run(&mut plain, &tx[span.clone()], &rx[span]));
                 let (name, event) = events[rng.random_range(0..events.len())];
                 assert!(error <= bound::<f64>() && fast.size() == plain.size(), "{level}, {taps} taps, at {at} before {name}: {error:e}");
-                event(&mut *fast);
+                event(&mut fast);
                 event(&mut plain);
                 at += n;
             }
@@ -319,13 +321,13 @@ fn a_restored_tracker_goes_on_bit_for_bit() {
                 || Box::new(Nlms::new(5, 0.4, 1e-6).unwrap().into_tracker()),
             ];
             for build in build {
-                let mut first = build();
-                run(&mut *first, &tx[..cut], &rx[..cut]);
+                let mut first = Guard::new(build());
+                run(&mut first, &tx[..cut], &rx[..cut]);
                 let saved = first.save().unwrap();
-                let mut second = build();
-                run(&mut *second, &rx[..50], &tx[..50]);
+                let mut second = Guard::new(build());
+                run(&mut second, &rx[..50], &tx[..50]);
                 second.restore(&saved).unwrap();
-                assert!(run(&mut *first, &tx[cut..], &rx[cut..]) == run(&mut *second, &tx[cut..], &rx[cut..]), "{level}, cut at {cut}");
+                assert!(run(&mut first, &tx[cut..], &rx[cut..]) == run(&mut second, &tx[cut..], &rx[cut..]), "{level}, cut at {cut}");
                 assert_eq!(second.size(), first.size());
             }
         }
@@ -342,15 +344,15 @@ fn nlms_in_planes_is_nlms() {
             let (mut tx, mut rx) = signals::<T>(taps as u64, 1500);
             tx[200].re = T::infinity();
             rx[300].im = T::nan();
-            let mut fast = Nlms::<T>::new(taps, 0.5, 1e-3).unwrap().into_tracker();
-            let mut plain = Windowed::new(Nlms::<T>::new(taps, 0.5, 1e-3).unwrap(), taps).unwrap();
+            let mut fast = Guard::new(Nlms::<T>::new(taps, 0.5, 1e-3).unwrap().into_tracker());
+            let mut plain = Guard::new(Windowed::new(Nlms::<T>::new(taps, 0.5, 1e-3).unwrap(), taps).unwrap());
             for (i, (tx, rx)) in tx.chunks(400).zip(rx.chunks(400)).enumerate() {
                 let error = worst(&run(&mut fast, tx, rx), &run(&mut plain, tx, rx));
                 assert!(error <= bound::<T>(), "{level}, {taps} taps, chunk {i}: {error:e}");
-                for tracker in [&mut fast as &mut dyn Tracker<T>, &mut plain] {
-                    tracker.gap();
-                    tracker.freeze(i == 1);
-                }
+                fast.gap(1);
+                plain.gap(1);
+                fast.freeze(i == 1);
+                plain.freeze(i == 1);
             }
         }
     }
@@ -369,9 +371,9 @@ fn the_registry_gives_streams_the_same_filter() {
             given.insert("budget".into(), Value::Number(40.0));
         }
         let settings = recipe.settle(&given, 2.0).unwrap();
-        let mut fast = registry::tracker::<f64>(&settings, 4).unwrap();
-        let mut plain = Windowed::new(registry::filter::<f64>(&settings, 4).unwrap(), 4).unwrap();
-        let error = worst(&run(&mut *fast, &tx, &rx), &run(&mut plain, &tx, &rx));
+        let mut fast = Guard::new(registry::tracker::<f64>(&settings, 4).unwrap());
+        let mut plain = Guard::new(Windowed::new(registry::filter::<f64>(&settings, 4).unwrap(), 4).unwrap());
+        let error = worst(&run(&mut fast, &tx, &rx), &run(&mut plain, &tx, &rx));
         assert!(error <= bound::<f64>(), "{}: {error:e}", recipe.name);
     }
 }

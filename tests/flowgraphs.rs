@@ -5,7 +5,7 @@ use std::path::Path;
 
 use kaflow::{
     channel::{FadingConfig, Profile, Scenario, TestBed},
-    filter::{Filter, KrlsT, Nlms, Rls, Tracker, Windowed},
+    filter::{Filter, Guard, KrlsT, Nlms, Rls, Tracker, Windowed},
     flowgraphs::{
         equalize::{self, Cascade, Link},
         loopback, mimo, replay,
@@ -50,7 +50,7 @@ fn replay_of_recordings_is_the_bare_tracker_on_the_aligned_samples() {
 
     let (tx, rx) = found.alignment.apply(&run.tx[0], &late);
     let mut prediction = vec![Default::default(); rx.len()];
-    nlms().track(&tx, &rx, &mut prediction, None);
+    Guard::new(nlms()).track(&tx, &rx, &mut prediction, None);
     assert!((found.series.total().nmse_db() - nmse_db(&rx, &prediction)).abs() < 1e-6);
     let written = Recording::open(error.with_extension("sigmf-meta"), None).unwrap().read_up_to(usize::MAX).unwrap();
     assert_eq!(written.len(), rx.len());

@@ -38,11 +38,11 @@ fn build<T: Real>(name: &str, given: &[(&str, f64)]) -> Box<dyn Filter<T>> {
     registry::filter(&registry::recipe(name).unwrap().settle(&values, 1.5).unwrap(), TAPS).unwrap()
 }
 
-fn tracker<T: Real>(name: &str, given: &[(&str, f64)]) -> Windowed<T, Box<dyn Filter<T>>> {
-    Windowed::new(build(name, given), TAPS).unwrap()
+fn tracker<T: Real>(name: &str, given: &[(&str, f64)]) -> Guard<T, Windowed<T, Box<dyn Filter<T>>>> {
+    Guard::new(Windowed::new(build(name, given), TAPS).unwrap())
 }
 
-fn run(tracker: &mut dyn Tracker<f64>, tx: &[Complex<f64>], rx: &[Complex<f64>]) -> Vec<Complex<f64>> {
+fn run<F: Tracker<f64>>(tracker: &mut Guard<f64, F>, tx: &[Complex<f64>], rx: &[Complex<f64>]) -> Vec<Complex<f64>> {
     let mut prediction = vec![Complex::new(0.0, 0.0); tx.len()];
     tracker.track(tx, rx, &mut prediction, None);
     prediction

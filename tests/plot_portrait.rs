@@ -11,9 +11,9 @@ use kaflow::observation::Gain;
 
 const TAPS: usize = 4;
 
-fn tracker(name: &str, given: &[(&str, f64)]) -> Box<dyn Tracker<f64>> {
+fn tracker(name: &str, given: &[(&str, f64)]) -> Guard<f64, Box<dyn Tracker<f64>>> {
     let values = given.iter().map(|&(n, v)| (n.into(), registry::Value::Number(v))).collect();
-    registry::tracker(&registry::recipe(name).unwrap().settle(&values, 1.5).unwrap(), TAPS).unwrap()
+    Guard::new(registry::tracker(&registry::recipe(name).unwrap().settle(&values, 1.5).unwrap(), TAPS).unwrap())
 }
 
 #[test]
@@ -55,8 +55,8 @@ fn filters_by_lag_show_the_weights_of_the_dictionary() {
         ("norma", |k, g, e| norma(k, g, 0.1, e, TAPS).unwrap()),
     ];
     for (name, recipe) in recipes {
-        let mut plain = Windowed::new(recipe(kernel(), gain, budget), TAPS).unwrap();
-        let mut by_lag = Sliding::new(recipe(kernel(), gain, budget)).ok().unwrap();
+        let mut plain = Guard::new(Windowed::new(recipe(kernel(), gain, budget), TAPS).unwrap());
+        let mut by_lag = Guard::new(Sliding::new(recipe(kernel(), gain, budget)).ok().unwrap());
         let mut p = vec![Complex::new(0.0, 0.0); 7];
         // Seven at a time: every place in a block of eight is looked at.
         for (i, (tx, rx)) in tx.chunks_exact(7).zip(rx.chunks_exact(7)).enumerate() {
@@ -64,7 +64,7 @@ fn filters_by_lag_show_the_weights_of_the_dictionary() {
             by_lag.track(tx, rx, &mut p, None);
             let (a, b) = (sorted(plain.portrait()), sorted(by_lag.portrait()));
             assert_eq!(a.len(), b.len(), "{name}, after {i}");
-            let mut dictionary: Vec<_> = plain.filter().dictionary().map(|(_, a, born)| (born, a[0].hypot(a[1]))).collect();
+            let mut dictionary: Vec<_> = plain.tracker().filter().dictionary().map(|(_, a, born)| (born, a[0].hypot(a[1]))).collect();
             dictionary.sort_by_key(|d| std::cmp::Reverse(d.0));
             for ((a, b), (_, size)) in a.iter().zip(&b).zip(&dictionary) {
                 assert_eq!(a.age, b.age, "{name}, after {i}");
@@ -96,7 +96,7 @@ fn a_mixture_looks_like_its_best_member_and_a_member_like_its_model() {
     let (tx, rx) = channel(7, 3000);
     let mut p = vec![Complex::new(0.0, 0.0); tx.len()];
     let mut alone = TwoSpeed::new(TwoSpeedConfig { taps: TAPS, span: 60.0, ..TwoSpeedConfig::default() }).unwrap();
-    alone.track(&tx, &rx, &mut p, None);
+    alone.track(&tx, &rx, true, &mut p, None);
     let portrait = alone.portrait();
     assert_eq!(portrait.taps, alone.taps());
     assert!(portrait.gain.len() > 20 && portrait.gain.windows(2).all(|w| w[0].0 < w[1].0));
@@ -104,7 +104,7 @@ fn a_mixture_looks_like_its_best_member_and_a_member_like_its_model() {
 
     let mut mixture =
         Mixture::standard(&MixtureConfig { taps: TAPS, spans: vec![60.0], still_taps: 0, memory: 0, ..MixtureConfig::default() }).unwrap();
-    mixture.track(&tx, &rx, &mut p, None);
+    mixture.track(&tx, &rx, true, &mut p, None);
     let best = mixture.weights().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0.to_owned();
     if best == "two-speed 60" {
         assert_eq!(mixture.portrait(), portrait);

@@ -95,6 +95,7 @@ fn recordings_are_aligned_tracked_and_reported() {
 
 #[test]
 fn raw_recordings_give_the_predictions_of_the_bare_filter() {
+    use kaflow::filter::Guard;
     use kaflow::filter::registry::{self, Value, Values};
     let directory = tempfile::tempdir().unwrap();
     let (tx, rx) = bed(6000);
@@ -104,7 +105,7 @@ fn raw_recordings_give_the_predictions_of_the_bare_filter() {
     kaflow(directory.path(), command).success();
     let mut expected = vec![Complex32::default(); 6000];
     let settings = registry::recipe("nlms").unwrap().settle(&Values::from([("mu".into(), Value::Number(0.3))]), 1.0).unwrap();
-    registry::tracker(&settings, 5).unwrap().track(&tx, &rx, &mut expected, None);
+    Guard::new(registry::tracker(&settings, 5).unwrap()).track(&tx, &rx, &mut expected, None);
     raw(directory.path().join("expected.cf32"), &expected);
     assert!(fs::read(directory.path().join("p.cf32")).unwrap() == fs::read(directory.path().join("expected.cf32")).unwrap());
     refused(directory.path(), command, &["p.cf32", "--force"]);

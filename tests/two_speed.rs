@@ -7,7 +7,7 @@ mod common;
 use common::shared;
 use kaflow::channel::{Doppler, Scenario, TestBed};
 use kaflow::filter::two_speed::{Motion, TwoSpeed, TwoSpeedConfig, pair};
-use kaflow::filter::{Adaptive, Mixture, MixtureConfig, Residual, Tracker, registry};
+use kaflow::filter::{Adaptive, Guard, Mixture, MixtureConfig, Residual, Tracker, registry};
 use kaflow::{Complex, Complex32};
 
 /// One tracked stream.
@@ -17,7 +17,7 @@ struct Run {
     variance: Vec<f32>,
 }
 
-fn track(tracker: &mut dyn Tracker<f32>, tx: &[Complex32], rx: &[Complex32]) -> Run {
+fn track<F: Tracker<f32>>(tracker: &mut Guard<f32, F>, tx: &[Complex32], rx: &[Complex32]) -> Run {
     let (mut prediction, mut variance) = (vec![Complex32::default(); rx.len()], vec![0.0; rx.len()]);
     tracker.track(tx, rx, &mut prediction, Some(&mut variance));
     Run { rx: rx.to_vec(), prediction, variance }
@@ -62,12 +62,16 @@ fn recorded(set: &str) -> Option<(Vec<Complex32>, Vec<Complex32>)> {
     Some((read("tx")?, read("rx")?))
 }
 
-fn mixture(taps: usize, advance: usize) -> Mixture<f32> {
-    Mixture::standard(&MixtureConfig { taps, advance, ..MixtureConfig::default() }).unwrap()
+fn mixture(taps: usize, advance: usize) -> Guard<f32, Mixture<f32>> {
+    Guard::new(Mixture::standard(&MixtureConfig { taps, advance, ..MixtureConfig::default() }).unwrap())
 }
 
-fn two_speed(config: TwoSpeedConfig) -> TwoSpeed<f32> {
+fn bare(config: TwoSpeedConfig) -> TwoSpeed<f32> {
     TwoSpeed::new(config).unwrap()
+}
+
+fn two_speed(config: TwoSpeedConfig) -> Guard<f32, TwoSpeed<f32>> {
+    Guard::new(bare(config))
 }
 
 #[test]
@@ -157,7 +161,7 @@ fn the_offset_of_the_receiver_is_estimated() {
     let error: f32 = (1000..8000).map(|n| (shifted[n] - run.prediction[n]).norm_sqr()).sum();
     let nmse = 10.0 * f64::from(error / (1000..8000).map(|n| rx[n].norm_sqr()).sum::<f32>()).log10();
     assert!(nmse < clean + 0.1, "{nmse} instead of {clean}");
-    assert!((tracker.offset() - offset).norm() < 0.05 * rms, "{} instead of {offset}", tracker.offset());
+    assert!((tracker.tracker().offset() - offset).norm() < 0.05 * rms, "{} instead of {offset}", tracker.tracker().offset());
 }
 
 #[test]
@@ -233,13 +237,13 @@ fn real_data_are_recognised_and_stay_real() {
     for widely_linear in [false, true] {
         let mut tracker = two_speed(TwoSpeedConfig { widely_linear, ..TwoSpeedConfig::default() });
         let run = track(&mut tracker, &tx, &rx);
-        assert!(tracker.is_real() && run.prediction.iter().all(|p| p.im == 0.0));
+        assert!(tracker.tracker().is_real() && run.prediction.iter().all(|p| p.im == 0.0));
         assert!(run.nmse_from(500) < -9.0, "{}", run.nmse_from(500));
     }
     let (tx, rx) = simulated("a", 1, 1e-3, 100);
     let mut tracker = two_speed(TwoSpeedConfig::default());
     track(&mut tracker, &tx, &rx);
-    assert!(!tracker.is_real());
+    assert!(!tracker.tracker().is_real());
 }
 
 #[test]
@@ -272,7 +276,7 @@ fn the_carrier_is_found() {
         let chunk = TestBed::run(&scenario).unwrap();
         let mut tracker = two_speed(TwoSpeedConfig { carrier: true, span: 150.0, ..TwoSpeedConfig::default() });
         let nmse = track(&mut tracker, &chunk.tx[0], &chunk.rx[0]).nmse_from(2000);
-        let found = f64::from(tracker.carrier()) / std::f64::consts::TAU;
+        let found = f64::from(tracker.tracker().carrier()) / std::f64::consts::TAU;
         assert!((found - offset).abs() < 5e-5, "{found} instead of {offset}");
         assert!(nmse < -19.0, "{nmse}");
     }
@@ -324,7 +328,7 @@ fn the_mixture_keeps_up_with_a_memory_polynomial_on_its_own_ground() {
             })
             .collect();
         let recipe = registry::recipe("mp-rls").unwrap().settle(&registry::Values::new(), 2.0).unwrap();
-        let polynomial = track(&mut *registry::tracker(&recipe, 4).unwrap(), &tx, &rx).nmse_from(8000);
+        let polynomial = track(&mut Guard::new(registry::tracker(&recipe, 4).unwrap()), &tx, &rx).nmse_from(8000);
         let nmse = track(&mut mixture(4, 0), &tx, &rx).nmse_from(8000);
         println!("memory polynomial, noise {noise_db} dB, Doppler {doppler}: mixture {nmse:.2} dB, mp-rls {polynomial:.2} dB");
         assert!(nmse < polynomial + 0.5, "noise {noise_db} dB, Doppler {doppler}: {nmse} and {polynomial}");
@@ -337,7 +341,7 @@ fn a_residual_stage_helps_on_a_measured_amplifier() {
     let spread = (4.0 * tx.iter().map(|x| f64::from(x.norm_sqr())).sum::<f64>() / tx.len() as f64).sqrt();
     let run = |name: &str| {
         let settings = registry::recipe(name).unwrap().settle(&registry::Values::new(), spread).unwrap();
-        track(&mut *registry::tracker(&settings, 4).unwrap(), &tx, &rx).nmse_from(8000)
+        track(&mut Guard::new(registry::tracker(&settings, 4).unwrap()), &tx, &rx).nmse_from(8000)
     };
     let (alone, both) = (run("mixture"), run("residual"));
     println!("opendpd_dpa200, from 8001: mixture {alone:.2} dB, residual {both:.2} dB");
@@ -385,13 +389,13 @@ fn oversampled(samples: usize) -> (Vec<Complex32>, Vec<Complex32>) {
 
 fn singular_excitation(samples: usize) {
     let (tx, rx) = oversampled(samples);
-    let mut trackers: Vec<(&str, Box<dyn Tracker<f32>>)> = vec![
-        ("two-speed", Box::new(two_speed(TwoSpeedConfig::default()))),
-        ("8 taps", Box::new(two_speed(TwoSpeedConfig { taps: 8, span: 10.0, carrier: true, ..TwoSpeedConfig::default() }))),
-        ("walk", Box::new(two_speed(TwoSpeedConfig { taps: 16, motion: Motion::Walk, span: 1000.0, ..TwoSpeedConfig::default() }))),
+    let mut trackers = [
+        ("two-speed", two_speed(TwoSpeedConfig::default())),
+        ("8 taps", two_speed(TwoSpeedConfig { taps: 8, span: 10.0, carrier: true, ..TwoSpeedConfig::default() })),
+        ("walk", two_speed(TwoSpeedConfig { taps: 16, motion: Motion::Walk, span: 1000.0, ..TwoSpeedConfig::default() })),
     ];
     for (name, tracker) in &mut trackers {
-        let run = track(&mut **tracker, &tx, &rx);
+        let run = track(tracker, &tx, &rx);
         for (k, from) in (samples / 4..samples).step_by(samples / 4).enumerate() {
             let nmse = run.nmse(from..from + samples / 4);
             println!("{name}, quarter {}: {nmse:.2} dB", k + 2);
@@ -422,19 +426,19 @@ fn results_do_not_depend_on_how_the_streams_are_cut() {
     tx[1000..1600].iter_mut().for_each(|x| *x *= 3.0);
     (tx[800].re, rx[900].im, tx[1700]) = (f32::NAN, f32::INFINITY, Complex32::new(1e6, 1.0));
     let build: [Build; 5] = [
-        || Box::new(two_speed(TwoSpeedConfig::default())),
-        || Box::new(two_speed(TwoSpeedConfig { widely_linear: true, taps: 3, ..TwoSpeedConfig::default() })),
-        || Box::new(two_speed(TwoSpeedConfig { carrier: true, memory: 1, ..TwoSpeedConfig::default() })),
-        || Box::new(mixture(4, 0)),
-        || Box::new(Residual::new(Box::new(two_speed(TwoSpeedConfig::default())), Box::new(two_speed(TwoSpeedConfig::default())))),
+        || Box::new(bare(TwoSpeedConfig::default())),
+        || Box::new(bare(TwoSpeedConfig { widely_linear: true, taps: 3, ..TwoSpeedConfig::default() })),
+        || Box::new(bare(TwoSpeedConfig { carrier: true, memory: 1, ..TwoSpeedConfig::default() })),
+        || Box::new(mixture(4, 0).into_inner()),
+        || Box::new(Residual::new(Box::new(bare(TwoSpeedConfig::default())), Box::new(bare(TwoSpeedConfig::default())))),
     ];
     for build in build {
-        let whole = track(&mut *build(), &tx, &rx);
-        let mut tracker = build();
+        let whole = track(&mut Guard::new(build()), &tx, &rx);
+        let mut tracker = Guard::new(build());
         let (mut at, mut cut) = (0, 1);
         while at < tx.len() {
             let end = (at + cut).min(tx.len());
-            let piece = track(&mut *tracker, &tx[at..end], &rx[at..end]);
+            let piece = track(&mut tracker, &tx[at..end], &rx[at..end]);
             assert!(piece.prediction == whole.prediction[at..end], "from {at} to {end}");
             assert!(piece.variance == whole.variance[at..end], "from {at} to {end}");
             (at, cut) = (end, cut * 3 % 257 + 1);
@@ -446,22 +450,22 @@ fn results_do_not_depend_on_how_the_streams_are_cut() {
 fn a_restored_tracker_goes_on_as_if_it_had_never_stopped() {
     let (tx, rx) = simulated("d", 9, 1e-3, 4000);
     let build: [Build; 3] = [
-        || Box::new(two_speed(TwoSpeedConfig { carrier: true, widely_linear: true, ..TwoSpeedConfig::default() })),
-        || Box::new(mixture(4, 0)),
-        || Box::new(Residual::new(Box::new(two_speed(TwoSpeedConfig::default())), Box::new(two_speed(TwoSpeedConfig::default())))),
+        || Box::new(bare(TwoSpeedConfig { carrier: true, widely_linear: true, ..TwoSpeedConfig::default() })),
+        || Box::new(mixture(4, 0).into_inner()),
+        || Box::new(Residual::new(Box::new(bare(TwoSpeedConfig::default())), Box::new(bare(TwoSpeedConfig::default())))),
     ];
     for build in build {
-        let mut first = build();
-        track(&mut *first, &tx[..2000], &rx[..2000]);
+        let mut first = Guard::new(build());
+        track(&mut first, &tx[..2000], &rx[..2000]);
         let saved = first.save().unwrap();
-        let expected = track(&mut *first, &tx[2000..], &rx[2000..]);
-        let mut second = build();
-        track(&mut *second, &tx[..100], &rx[..100]);
+        let expected = track(&mut first, &tx[2000..], &rx[2000..]);
+        let mut second = Guard::new(build());
+        track(&mut second, &tx[..100], &rx[..100]);
         second.restore(&saved).unwrap();
-        assert!(track(&mut *second, &tx[2000..], &rx[2000..]).prediction == expected.prediction);
+        assert!(track(&mut second, &tx[2000..], &rx[2000..]).prediction == expected.prediction);
         second.reset();
-        let again = track(&mut *second, &tx, &rx);
-        assert!(again.prediction == track(&mut *build(), &tx, &rx).prediction, "reset forgets everything");
+        let again = track(&mut second, &tx, &rx);
+        assert!(again.prediction == track(&mut Guard::new(build()), &tx, &rx).prediction, "reset forgets everything");
     }
     let saved = two_speed(TwoSpeedConfig::default()).save().unwrap();
     let mut other = two_speed(TwoSpeedConfig { taps: 5, ..TwoSpeedConfig::default() });
@@ -474,12 +478,12 @@ fn a_frozen_tracker_learns_nothing_and_a_gap_is_bridged() {
     let (tx, rx) = simulated("a", 12, 1e-4, 9000);
     let mut tracker = two_speed(TwoSpeedConfig::default());
     track(&mut tracker, &tx[..3000], &rx[..3000]);
-    let (gain, noise) = (tracker.gain(1.0), tracker.noise());
+    let (gain, noise) = (tracker.tracker().gain(1.0), tracker.tracker().noise());
     tracker.freeze(true);
     track(&mut tracker, &tx[3000..3500], &rx[3000..3500]);
-    assert_eq!((tracker.gain(1.0), tracker.noise()), (gain, noise));
+    assert_eq!((tracker.tracker().gain(1.0), tracker.tracker().noise()), (gain, noise));
     tracker.freeze(false);
-    tracker.gap();
+    tracker.gap(2500);
     let nmse = track(&mut tracker, &tx[6000..], &rx[6000..]).nmse_from(200);
     let without = track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx).nmse_from(6200);
     assert!(nmse < without + 0.1, "{nmse}, without the gap {without}");
@@ -489,22 +493,22 @@ fn a_frozen_tracker_learns_nothing_and_a_gap_is_bridged() {
 fn the_second_stage_of_a_residual_finds_what_the_first_cannot() {
     // A linear first stage leaves the saturation to the second.
     let (tx, rx) = simulated("a", 13, 1e-5, 20_000);
-    let linear = || Box::new(two_speed(TwoSpeedConfig { centres: 0, span: 60.0, ..TwoSpeedConfig::default() }));
-    let alone = track(&mut *linear(), &tx, &rx).nmse_from(5000);
+    let linear = || Box::new(bare(TwoSpeedConfig { centres: 0, span: 60.0, ..TwoSpeedConfig::default() }));
+    let alone = track(&mut Guard::new(linear()), &tx, &rx).nmse_from(5000);
     let gaussian = kaflow::kernel::Gaussian::new(2.0).unwrap();
     let gain = kaflow::observation::Gain::Eta(0.2);
     let qklms = kaflow::filter::qklms(gaussian, gain, 1.0, kaflow::filter::Evict { budget: Some(300), floor: None }, 2).unwrap();
-    let mut residual = Residual::new(linear(), Box::new(kaflow::filter::Windowed::new(qklms, 2).unwrap()));
+    let mut residual = Guard::new(Residual::new(linear(), Box::new(kaflow::filter::Windowed::new(qklms, 2).unwrap())));
     let both = track(&mut residual, &tx, &rx);
-    println!("linear {alone:.2} dB, with QKLMS on its error {:.2} dB, trust {:.2}", both.nmse_from(5000), residual.trust());
+    println!("linear {alone:.2} dB, with QKLMS on its error {:.2} dB, trust {:.2}", both.nmse_from(5000), residual.tracker().trust());
     assert!(both.nmse_from(5000) < alone - 0.5);
     let coverage = both.coverage(5000, false);
     assert!((91.0..=98.0).contains(&coverage), "{coverage}");
     // A second stage with nothing to find does no harm.
-    let good = || Box::new(two_speed(TwoSpeedConfig { span: 150.0, ..TwoSpeedConfig::default() }));
-    let alone = track(&mut *good(), &tx, &rx).nmse_from(5000);
+    let good = || Box::new(bare(TwoSpeedConfig { span: 150.0, ..TwoSpeedConfig::default() }));
+    let alone = track(&mut Guard::new(good()), &tx, &rx).nmse_from(5000);
     let nothing = kaflow::filter::Nlms::new(4, 1.0, 1e-6).unwrap();
-    let mut residual = Residual::new(good(), Box::new(kaflow::filter::Windowed::new(nothing, 4).unwrap()));
+    let mut residual = Guard::new(Residual::new(good(), Box::new(kaflow::filter::Windowed::new(nothing, 4).unwrap())));
     let both = track(&mut residual, &tx, &rx).nmse_from(5000);
     assert!(both < alone + 0.1, "{both} and {alone}");
 }

@@ -2,7 +2,8 @@
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Row, Series, message};
+use super::message;
+use crate::metrics::{Row, Series};
 
 /// Measures how far `estimate` is from `reference`.
 ///

@@ -8,7 +8,7 @@
 //! | [`Detect`], [`Count`] | kernel classifiers as soft demappers, rates of events |
 //! | [`OfdmTx`], [`OfdmRx`], [`Clip`], [`Amplifier`], [`Fading`], [`FadingMimo`], [`Impair`], [`BedSource`] | the test bed |
 //! | [`IqSource`], [`IqSink`], [`Align`] | recordings, and bringing two of them into step |
-//! | [`Meter`] | error and power over time |
+//! | [`Meter`], [`Level`] | error and power over time, level and clipping |
 //!
 //! All of them keep three promises:
 //!
@@ -26,6 +26,7 @@ mod align;
 mod amplifier;
 mod bed_source;
 mod clip;
+mod controls;
 mod count;
 mod detect;
 mod fading;
@@ -36,6 +37,7 @@ mod impair;
 mod iq_sink;
 mod iq_source;
 mod latency;
+mod level;
 mod message;
 mod meter;
 mod ofdm_rx;
@@ -43,7 +45,7 @@ mod ofdm_tx;
 mod probe;
 #[cfg(feature = "soapy")]
 mod repeat;
-mod series;
+mod scope;
 #[cfg(feature = "soapy")]
 mod soapy;
 #[cfg(feature = "soapy")]
@@ -63,6 +65,7 @@ pub use align::Align;
 pub use amplifier::Amplifier;
 pub use bed_source::BedSource;
 pub use clip::Clip;
+pub use controls::{Command, Controls};
 pub use count::Count;
 pub use detect::{Classifier, Detect, Soft};
 pub use fading::Fading;
@@ -73,13 +76,14 @@ pub use impair::Impair;
 pub use iq_sink::IqSink;
 pub use iq_source::IqSource;
 pub use latency::Latency;
+pub use level::{Gauge, Level, Levels};
 pub use meter::Meter;
 pub use ofdm_rx::OfdmRx;
 pub use ofdm_tx::OfdmTx;
 pub use probe::{Probe, Report, Summary};
 #[cfg(feature = "soapy")]
 pub use repeat::Repeat;
-pub use series::{Row, Series};
+pub use scope::Stretch;
 #[cfg(feature = "soapy")]
 pub use soapy::{End, Radio, RadioConfig, check_device, open_device};
 #[cfg(feature = "soapy")]

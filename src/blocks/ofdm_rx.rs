@@ -126,7 +126,7 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
                     ("start", Pmt::Isize(packet.start as isize)),
                     ("bits", Pmt::Blob(packet.bits.clone())),
                     ("evm_percent", Pmt::F64(packet.evm.percent())),
-                    ("snr_db", Pmt::F64(10.0 * packet.snr.log10())),
+                    ("snr_db", Pmt::F64(crate::dsp::db(packet.snr, 1.0))),
                     ("offset", Pmt::F64(packet.offset)),
                 ]));
                 if let Some(keep) = &mut self.keep {

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::{Latency, Series, TapHistory};
-use crate::filter::Portrait;
+use super::{Latency, Stretch, TapHistory};
+use crate::{filter::Portrait, metrics::Series};
 
 /// What a [`Track`](super::Track) block has done so far.
 #[derive(Clone, Debug, Default)]
@@ -27,8 +27,10 @@ pub struct Summary {
     pub centres: usize,
     /// How long samples stayed in the block, and how busy it was.
     pub latency: Latency,
-    /// The taps over time, where [`Track::tap_history`](super::Track::tap_history) was asked for.
-    pub taps: Option<TapHistory>,
+    /// The taps over time, where [`Track::observed`](super::Track::observed) was asked for.
+    pub taps: TapHistory,
+    /// The last stretch of the streams that was kept, likewise.
+    pub stretch: Option<Arc<Stretch>>,
     /// What the tracker had learned.
     pub portrait: Portrait,
 }
@@ -37,6 +39,7 @@ pub struct Summary {
 #[derive(Clone, Debug, Default)]
 pub struct Probe {
     report: Arc<Mutex<Report>>,
+    stretch: Arc<Mutex<Option<Arc<Stretch>>>>,
     summary: Arc<OnceLock<Summary>>,
 }
 
@@ -49,6 +52,15 @@ impl Probe {
     /// The summary, once the block has ended: also when the flowgraph around it has not, or has failed.
     pub fn summary(&self) -> Option<&Summary> {
         self.summary.get()
+    }
+
+    /// The last stretch of the streams that was kept, where [`Track::observed`](super::Track::observed) was asked for.
+    pub fn stretch(&self) -> Option<Arc<Stretch>> {
+        self.stretch.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn show(&self, stretch: Option<Arc<Stretch>>) {
+        *self.stretch.lock().unwrap_or_else(PoisonError::into_inner) = stretch;
     }
 
     pub(super) fn write(&self, report: Report) {

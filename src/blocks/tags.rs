@@ -21,12 +21,14 @@ pub fn gap_length(tag: &Tag) -> Option<usize> {
     }
 }
 
-/// Where the gaps are among the first `n` samples, in order, into `out`.
-pub(super) fn gaps<'a>(tags: impl IntoIterator<Item = &'a ItemTag>, n: usize, out: &mut Vec<usize>) {
+/// Where the gaps are among the first `n` samples and how many samples are missing there, in order, into `out`.
+pub(super) fn gaps<'a>(tags: impl IntoIterator<Item = &'a ItemTag>, n: usize, out: &mut Vec<(usize, u64)>) {
     out.clear();
-    out.extend(tags.into_iter().filter(|t| t.index < n && gap_length(&t.tag).is_some()).map(|t| t.index));
-    out.sort_unstable();
-    out.dedup();
+    let tags = tags.into_iter().filter(|t| t.index < n);
+    out.extend(tags.filter_map(|t| Some((t.index, gap_length(&t.tag)? as u64))));
+    // Both streams may carry it: the longer gap counts.
+    out.sort_unstable_by_key(|&(at, missing)| (at, std::cmp::Reverse(missing)));
+    out.dedup_by_key(|&mut (at, _)| at);
 }
 
 /// Copies the tags of the first `n` samples; a tag that two inputs both carry at the same sample is copied once.

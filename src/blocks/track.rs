@@ -5,21 +5,26 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
+        mpsc::Receiver,
     },
     time::{Duration, Instant},
 };
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, Latency, Probe, Report, Series, Summary, TapHistory, fault::guarded, message, tags};
-use crate::{files, filter::Tracker};
+use super::{Command, Controls, Fault, Latency, Probe, Report, Summary, TapHistory, controls, fault::guarded, message, scope::Scope, tags};
+use crate::{
+    files,
+    filter::{Adaptive, Guard, Tracker},
+    metrics::Series,
+};
 
 /// Predicts each sample of `rx` from the samples of `tx` up to it, and learns.
 ///
 /// Swap the inputs and it equalises: `rx.track.tx` with the known signal on `rx` makes `prediction` the equalised stream.
 ///
-/// Any [`Tracker`] fits, boxed or by its type, one of this library or your own. Predictions are those of the bare tracker, bit for bit,
-/// however the runtime cuts the streams.
+/// Any [`Tracker`] fits, boxed or by its type, one of this library or your own. Predictions are those of the tracker behind a [`Guard`], bit for
+/// bit, however the runtime cuts the streams.
 ///
 /// # Stream Inputs
 ///
@@ -28,7 +33,7 @@ use crate::{files, filter::Tracker};
 /// # Stream Outputs
 ///
 /// `prediction`: one step ahead. `error`: `rx − prediction`. Tags of both inputs go to both; a tag [`gap`](super::gap) makes the tracker
-/// learn nothing until its window lies behind the hole.
+/// learn nothing until its window lies behind it.
 ///
 /// # Message Inputs
 ///
@@ -76,7 +81,7 @@ where
     #[output]
     error: O,
     core: Core<T>,
-    gaps: Vec<usize>,
+    gaps: Vec<(usize, u64)>,
     due: Vec<Pmt>,
     /// Samples of one work call.
     most: usize,
@@ -85,6 +90,8 @@ where
     probe: Probe,
     fault: Fault,
     confined: Option<PathBuf>,
+    calls: Option<Receiver<controls::Call>>,
+    controls: Controls,
 }
 
 /// Samples that are still in the nearest cache when their errors are summed.
@@ -122,7 +129,8 @@ where
 {
     /// A block around `tracker` with buffers of another kind than the default.
     pub fn with_buffers(tracker: T) -> Self {
-        let core = Core { tracker, series: Series::new(4096, 0), taps: None, frozen: false, bypass: false, keep: None };
+        let core = Core { tracker: Guard::new(tracker), series: Series::new(4096, 0), missing: 0, observed: None, bypass: false, keep: None };
+        let (controls, calls) = Controls::new();
         let (mut tx, mut rx, mut prediction, mut error) = (I::default(), I::default(), O::default(), O::default());
         for input in [&mut tx, &mut rx] {
             input.set_min_buffer_size_in_items(super::BUFFER);
@@ -144,7 +152,8 @@ where
             probe: Probe::default(),
             fault: Fault::default(),
             confined: None,
-            // A part of the buffer, so that the blocks around work meanwhile.
+            calls: Some(calls),
+            controls,
         }
     }
 
@@ -154,9 +163,10 @@ where
         self
     }
 
-    /// Keeps the tracker's taps as they were at the end of each row of metrics, in bounded memory.
-    pub fn tap_history(mut self) -> Self {
-        self.core.taps = Some(TapHistory::default());
+    /// Keeps something to look at, in bounded memory: the tracker's taps at the end of each row of metrics, and now and then a
+    /// [`Stretch`](super::Stretch) of the streams.
+    pub fn observed(mut self) -> Self {
+        self.core.observed = Some(Observed::default());
         self
     }
 
@@ -186,25 +196,21 @@ where
         let (tracker, series, taps): (Vec<u8>, Series, Option<TapHistory>) = crate::state::decode("track", snapshot)?;
         self.core.tracker.restore(&tracker)?;
         self.core.series = series;
-        self.core.taps = taps.or_else(|| self.core.taps.take());
-        self.core.tracker.freeze(self.core.frozen);
+        if let (Some(observed), Some(taps)) = (&mut self.core.observed, taps) {
+            observed.taps = taps;
+        }
         self.probe.write(self.core.report());
         Ok(())
     }
 
     /// The tracker inside.
     pub fn tracker(&self) -> &T {
-        &self.core.tracker
+        self.core.tracker.tracker()
     }
 
     /// The errors over time.
     pub fn series(&self) -> &Series {
         &self.core.series
-    }
-
-    /// The taps over time, where [`tap_history`](Self::tap_history) was asked for.
-    pub fn taps(&self) -> Option<&TapHistory> {
-        self.core.taps.as_ref()
     }
 
     /// How long samples stayed in the block, and how busy it was.
@@ -218,7 +224,8 @@ where
             series: self.core.series.clone(),
             centres: self.core.tracker.size(),
             latency: self.latency.clone(),
-            taps: self.core.taps.clone(),
+            taps: self.core.observed.as_ref().map(|o| o.taps.clone()).unwrap_or_default(),
+            stretch: self.core.observed.as_ref().and_then(|o| o.scope.last()),
             portrait: self.core.tracker.portrait(),
         }
     }
@@ -228,41 +235,32 @@ where
         self.probe.clone()
     }
 
+    /// A handle that calls the block while it runs.
+    pub fn controls(&self) -> Controls {
+        self.controls.clone()
+    }
+
     /// A handle that says why the block failed, if it did.
     pub fn fault(&self) -> Fault {
         self.fault.clone()
     }
 
     async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
-        message::answer("adapt", &p, |p| {
-            self.core.frozen = !message::switch(p)?;
-            self.core.tracker.freeze(self.core.frozen);
-            Ok(())
-        })
+        message::answer("adapt", &p, |p| self.core.obey(&Command::Adapt(message::switch(p)?)))
     }
 
     async fn bypass(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
-        message::answer("bypass", &p, |p| {
-            let bypass = message::switch(p)?;
-            if self.core.bypass && !bypass {
-                self.core.tracker.gap();
-            }
-            self.core.bypass = bypass;
-            Ok(())
-        })
+        message::answer("bypass", &p, |p| self.core.obey(&Command::Bypass(message::switch(p)?)))
     }
 
     async fn reset(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
-        message::answer("reset", &p, |_| {
-            self.core.tracker.reset();
-            Ok(())
-        })
+        message::answer("reset", &p, |_| self.core.obey(&Command::Reset))
     }
 
     async fn set(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
         message::answer("set", &p, |p| {
             let (name, value) = message::assignment(p)?;
-            self.core.tracker.set(&name, value)
+            self.core.obey(&Command::Set(name, value))
         })
     }
 
@@ -276,24 +274,45 @@ where
     async fn load(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
         message::answer("load", &p, |p| {
             let path = files::within(self.confined.as_deref(), message::text(p)?)?;
-            self.core.tracker.restore(&files::read(&path)?)?;
-            self.core.tracker.freeze(self.core.frozen);
-            Ok(())
+            self.core.tracker.restore(&files::read(&path)?)
         })
     }
 }
 
 /// The block without its ports.
 struct Core<T> {
-    tracker: T,
+    tracker: Guard<f32, T>,
     series: Series,
-    taps: Option<TapHistory>,
-    frozen: bool,
+    /// Samples in gaps of known length.
+    missing: u64,
+    observed: Option<Observed>,
     bypass: bool,
     keep: Option<(u64, Keep)>,
 }
 
+/// What is kept to look at.
+#[derive(Default)]
+struct Observed {
+    taps: TapHistory,
+    scope: Scope,
+}
+
 impl<T: Tracker<f32>> Core<T> {
+    fn obey(&mut self, command: &Command) -> crate::Result<()> {
+        match command {
+            Command::Adapt(learn) => self.tracker.freeze(!learn),
+            Command::Bypass(bypass) => {
+                if self.bypass && !bypass {
+                    self.tracker.gap(0);
+                }
+                self.bypass = *bypass;
+            }
+            Command::Reset => self.tracker.reset(),
+            Command::Set(name, value) => self.tracker.set(name, *value)?,
+        }
+        Ok(())
+    }
+
     fn report(&self) -> Report {
         Report {
             samples: self.series.samples(),
@@ -305,42 +324,51 @@ impl<T: Tracker<f32>> Core<T> {
 
     fn snapshot(&mut self, last: bool) -> crate::Result<()> {
         if let Some((_, keep)) = &mut self.keep {
-            let state = crate::state::encode("track", &(self.tracker.save()?, &self.series, &self.taps))?;
+            let taps = self.observed.as_ref().map(|o| &o.taps);
+            let state = crate::state::encode("track", &(self.tracker.save()?, &self.series, taps))?;
             keep(Snapshot { samples: self.series.samples(), state, last })?;
         }
         Ok(())
     }
 
-    /// Tracks whole slices, cut only where something has to happen between two samples: at a gap, a row of metrics, a snapshot.
+    /// Tracks whole slices, cut only where something has to happen between two samples: at a gap, a row of metrics, a portrait, a snapshot.
     fn run(
         &mut self,
         tx: &[Complex32],
         rx: &[Complex32],
         prediction: &mut [Complex32],
         error: &mut [Complex32],
-        gaps: &[usize],
+        gaps: &[(usize, u64)],
         due: &mut Vec<Pmt>,
     ) -> crate::Result<()> {
         let (mut at, mut gaps) = (0, gaps.iter().copied().peekable());
         while at < rx.len() {
-            if gaps.next_if_eq(&at).is_some() {
-                self.tracker.gap();
+            if let Some((_, missing)) = gaps.next_if(|&(gap, _)| gap == at) {
+                self.tracker.gap(missing);
+                self.missing += missing;
+                self.observed.iter_mut().for_each(|o| o.scope.close());
             }
             let to_snapshot = self.keep.as_ref().map_or(u64::MAX, |(every, _)| every - self.series.samples() % every);
-            let end = gaps.peek().copied().unwrap_or(rx.len());
-            let end = end.min(at.saturating_add(self.series.to_boundary().min(to_snapshot) as usize)).min(rx.len()).min(at + HOT);
-            let span = at..end;
+            let to_portrait = self.observed.as_ref().map_or(u64::MAX, |o| o.scope.to_boundary());
+            let room = self.series.to_boundary().min(to_snapshot).min(to_portrait).min(HOT as u64) as usize;
+            let span = at..gaps.peek().map_or(rx.len(), |gap| gap.0).min(rx.len()).min(at + room);
+            if let Some(observed) = &mut self.observed {
+                observed.scope.begin(self.series.samples() + self.missing, || self.tracker.portrait());
+            }
             let p = &mut prediction[span.clone()];
             if self.bypass {
                 p.copy_from_slice(&tx[span.clone()]);
             } else {
                 self.tracker.track(&tx[span.clone()], &rx[span.clone()], p, None);
             }
+            if let Some(observed) = &mut self.observed {
+                observed.scope.push(&tx[span.clone()], &rx[span.clone()], p);
+            }
+            at = span.end;
             let row = self.series.push(&rx[span.clone()], p, &mut error[span]);
-            at = end;
             if row {
-                if let Some(taps) = &mut self.taps {
-                    taps.offer(self.series.samples(), || self.tracker.portrait().taps);
+                if let Some(observed) = &mut self.observed {
+                    observed.taps.offer(self.series.samples(), || self.tracker.portrait().taps);
                 }
                 let r = self.report();
                 due.push(message::map([
@@ -366,6 +394,7 @@ where
 {
     async fn work(&mut self, io: &mut WorkIo, mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
         let start = Instant::now();
+        controls::obey(&self.calls, |command| self.core.obey(command));
         let (tx, tx_tags) = self.tx.slice_with_tags();
         let (rx, rx_tags) = self.rx.slice_with_tags();
         let (tx_len, rx_len) = (tx.len(), rx.len());
@@ -397,6 +426,9 @@ where
             };
             self.latency.add(n as u64, time);
             self.probe.write(self.core.report());
+            if let Some(observed) = &self.core.observed {
+                self.probe.show(observed.scope.last());
+            }
             for metrics in self.due.drain(..) {
                 mo.post("metrics", metrics).await?;
             }
@@ -408,6 +440,8 @@ where
         Ok(())
     }
     async fn deinit(&mut self, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
+        self.calls = None;
+        self.core.observed.iter_mut().for_each(|o| o.scope.close());
         self.probe.end(self.summary());
         Ok(())
     }

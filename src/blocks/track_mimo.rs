@@ -4,8 +4,12 @@ use std::path::PathBuf;
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, Series, fault::guarded, message, tags, window::CleanWindow};
-use crate::{files, filter::Filter};
+use super::{Fault, fault::guarded, message, tags};
+use crate::{
+    files,
+    filter::{CleanWindow, Filter},
+    metrics::Series,
+};
 
 /// Predicts each of M received streams from N transmitted ones.
 ///
@@ -194,7 +198,7 @@ where
 /// The block without its ports.
 struct Core<F> {
     filters: Vec<F>,
-    windows: Vec<CleanWindow>,
+    windows: Vec<CleanWindow<f32>>,
     x: Vec<Complex32>,
     frozen: bool,
     bypass: bool,
@@ -227,10 +231,10 @@ impl<F: Filter<f32>> Core<F> {
     }
 
     fn take(&mut self, bytes: &[u8]) -> crate::Result<()> {
-        let (filters, windows): (Vec<Vec<u8>>, Vec<CleanWindow>) = crate::state::decode("mimo", bytes)?;
+        let (filters, windows): (Vec<Vec<u8>>, Vec<CleanWindow<f32>>) = crate::state::decode("mimo", bytes)?;
         crate::state::same_shape("received streams", filters.len(), self.filters.len())?;
         crate::state::same_shape("transmitted streams", windows.len(), self.windows.len())?;
-        self.windows.iter().zip(&windows).try_for_each(|(window, saved)| window.fits(saved))?;
+        self.windows.iter().zip(&windows).try_for_each(|(window, saved)| window.check(saved))?;
         self.filters.iter_mut().zip(&filters).try_for_each(|(f, saved)| f.restore(saved))?;
         self.windows = windows;
         Ok(())
@@ -250,7 +254,7 @@ impl<F: Filter<f32>> Core<F> {
         }
     }
 
-    fn run(&mut self, tx: &[&[Complex32]], rx: &[&[Complex32]], n: usize, gaps: &[usize], due: &mut Vec<Pmt>) {
+    fn run(&mut self, tx: &[&[Complex32]], rx: &[&[Complex32]], n: usize, gaps: &[(usize, u64)], due: &mut Vec<Pmt>) {
         self.work.iter_mut().for_each(Vec::clear);
         if self.bypass {
             for (m, out) in self.work.iter_mut().enumerate() {
@@ -262,7 +266,7 @@ impl<F: Filter<f32>> Core<F> {
         } else {
             let mut gaps = gaps.iter().copied().peekable();
             for i in 0..n {
-                if gaps.next_if_eq(&i).is_some() {
+                if gaps.next_if(|&(at, _)| at == i).is_some() {
                     self.gap();
                 }
                 self.step(tx, rx, i);

@@ -212,7 +212,7 @@ impl Sums {
 
     fn summary(&self, settings: &Settings, size: usize, seconds: f64) -> String {
         let n = self.learned.max(1) as f64;
-        let nmse = 10.0 * (self.error / self.power).log10();
+        let nmse = crate::dsp::db(self.error, self.power);
         let result = match settings.recipe().task {
             Task::Regression | Task::Stream => format!("NMSE {nmse:.2} dB"),
             Task::Counts => format!("NMSE {nmse:.2} dB, log-loss {:.4} (up to a constant)", self.loss / n),

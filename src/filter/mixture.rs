@@ -113,7 +113,6 @@ pub struct Mixture<T: Real> {
     members: Vec<Member<T>>,
     forgetting: f64,
     weights: Vec<f64>,
-    frozen: bool,
     real: bool,
 }
 
@@ -143,7 +142,7 @@ impl<T: Real> Mixture<T> {
             .collect();
         require(!members.is_empty(), "members", "at least 1", 0.0)?;
         let weights = vec![0.0; members.len()];
-        let mut mixture = Self { members, forgetting: 1.0, weights, frozen: false, real: true };
+        let mut mixture = Self { members, forgetting: 1.0, weights, real: true };
         mixture.set("forgetting", forgetting)?;
         mixture.normalise();
         Ok(mixture)
@@ -176,7 +175,7 @@ impl<T: Real> Mixture<T> {
     }
 
     /// Combines the members' predictions of sample `i` of the block, then weighs them by `y`.
-    fn combine(&mut self, i: usize, y: Complex<T>) -> (Complex<T>, T) {
+    fn combine(&mut self, i: usize, y: Complex<T>, learn: bool) -> (Complex<T>, T) {
         let (mut re, mut im, mut variance) = (0.0, 0.0, 0.0);
         for (m, w) in self.members.iter().zip(&self.weights) {
             let p = m.prediction[i];
@@ -191,7 +190,7 @@ impl<T: Real> Mixture<T> {
                 variance += w * (v + (p.re.wide() - re).powi(2) + (p.im.wide() - im).powi(2));
             }
         }
-        if finite(y) && !self.frozen {
+        if learn {
             self.weigh(i, y);
         }
         (Complex::new(T::of(re), T::of(im)), T::of(variance))
@@ -297,15 +296,19 @@ impl<T: Real> Adaptive for Mixture<T> {
 }
 
 impl<T: Real> Tracker<T> for Mixture<T> {
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+    fn taps(&self) -> usize {
+        self.members.iter().map(|m| m.tracker.taps()).max().unwrap_or(1)
+    }
+
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
         let mut at = 0;
         for (tx, rx) in tx.chunks(BLOCK).zip(rx.chunks(BLOCK)) {
             let n = rx.len();
             for m in &mut self.members {
-                m.tracker.track(tx, rx, &mut m.prediction[..n], Some(&mut m.variance[..n]));
+                m.tracker.track(tx, rx, learn, &mut m.prediction[..n], Some(&mut m.variance[..n]));
             }
             for (i, y) in rx.iter().enumerate() {
-                let (p, v) = self.combine(i, *y);
+                let (p, v) = self.combine(i, *y, learn);
                 prediction[at + i] = p;
                 if let Some(variance) = variance.as_deref_mut() {
                     variance[at + i] = v;
@@ -315,13 +318,8 @@ impl<T: Real> Tracker<T> for Mixture<T> {
         }
     }
 
-    fn gap(&mut self) {
-        self.members.iter_mut().for_each(|m| m.tracker.gap());
-    }
-
-    fn freeze(&mut self, frozen: bool) {
-        self.frozen = frozen;
-        self.members.iter_mut().for_each(|m| m.tracker.freeze(frozen));
+    fn gap(&mut self, missing: u64) {
+        self.members.iter_mut().for_each(|m| m.tracker.gap(missing));
     }
 
     /// That of the member with the greatest weight.

@@ -7,13 +7,13 @@
 //!
 //! # Samples that are not numbers
 //!
-//! A radio delivers NaN or infinity sooner or later. The policy is the same for every filter: such a sample is *skipped*. A target
-//! that is not finite is predicted and not learned from. An input that is not finite counts as zero, and nothing is learned
-//! while it is inside the window. Predictions are therefore always finite as long as the filter's numbers are in range, and an update that
-//! would overflow is not made.
+//! A radio delivers NaN or infinity sooner or later, and loses samples. [`Guard`] is the one place that decides what happens then: it stands in front of a
+//! tracker and hands it finite samples and the word whether to learn from them. A [`Filter`] that is given such a vector itself predicts zero or from
+//! what it knows, and does not learn. An update that would overflow is not made, so predictions are finite as long as the filter's numbers are in range.
 
 mod covariance;
 pub mod em;
+mod guard;
 mod kernel_filter;
 mod krlst;
 mod linear;
@@ -30,6 +30,9 @@ mod sliding;
 pub mod two_speed;
 mod windowed;
 
+#[cfg(feature = "blocks")]
+pub(crate) use guard::CleanWindow;
+pub use guard::Guard;
 pub use kernel_filter::{Admit, Dynamics, Evict, KernelFilter};
 pub use krlst::KrlsT;
 pub use linear::{Kalman, Rls};
@@ -99,20 +102,23 @@ pub trait Filter<T: Real>: Adaptive {
     }
 }
 
-/// A filter on a pair of streams: predicts each `rx` sample from the `tx` samples up to it.
+/// A filter on a pair of streams: predicts each `rx` sample from the `tx` samples up to it. It is called through a [`Guard`].
 ///
 /// Results do not depend on how the streams are cut into calls.
 pub trait Tracker<T: Real>: Adaptive {
-    /// Predicts and learns `rx.len()` samples; all slices have that length.
+    /// How many samples of `tx` a prediction looks at: behind a gap nothing is learned until so many have come.
+    fn taps(&self) -> usize;
+
+    /// Predicts `rx.len()` samples and, where `learn`, learns them. All slices have one length, all samples are finite, and the window holds no gap
+    /// while `learn`: [`Guard`] sees to that.
     ///
     /// `variance`, where given, receives the variance of each prediction, NaN where the tracker does not know it.
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>);
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], variance: Option<&mut [T]>);
 
-    /// Samples are missing between the last call and the next: learn nothing until the window lies behind the hole.
-    fn gap(&mut self);
-
-    /// Stops (`true`) or resumes (`false`) learning; predictions go on.
-    fn freeze(&mut self, frozen: bool);
+    /// So many samples are missing before the next (0: an unknown number); a hint for filters whose state ages with time.
+    fn gap(&mut self, missing: u64) {
+        let _ = missing;
+    }
 
     /// What was learned so far, to look at; empty where there is nothing to see. Allocates.
     fn portrait(&self) -> Portrait {
@@ -154,14 +160,14 @@ impl<T: Real, F: Filter<T> + ?Sized> Filter<T> for Box<F> {
 }
 
 impl<T: Real, F: Tracker<T> + ?Sized> Tracker<T> for Box<F> {
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
-        (**self).track(tx, rx, prediction, variance);
+    fn taps(&self) -> usize {
+        (**self).taps()
     }
-    fn gap(&mut self) {
-        (**self).gap();
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
+        (**self).track(tx, rx, learn, prediction, variance);
     }
-    fn freeze(&mut self, frozen: bool) {
-        (**self).freeze(frozen);
+    fn gap(&mut self, missing: u64) {
+        (**self).gap(missing);
     }
     fn portrait(&self) -> Portrait {
         (**self).portrait()

@@ -1,10 +1,9 @@
 //! NLMS on streams, in planes.
 
 use num_complex::Complex;
-use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Nlms, Portrait, Tracker, finite, state};
+use super::{Adaptive, Nlms, Portrait, Tracker, state};
 use crate::simd::{GROUP, Level, NlmsRun};
 use crate::{Error, Real, Result};
 
@@ -19,8 +18,6 @@ pub struct NlmsStream<T: Real> {
     nlms: Nlms<T>,
     level: Level,
     planes: Planes<T>,
-    unclean: usize,
-    frozen: bool,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -73,7 +70,7 @@ impl<T: Real> Nlms<T> {
         for (i, w) in self.weights().iter().enumerate() {
             (planes.w_re[i], planes.w_im[i]) = (w.re, w.im);
         }
-        NlmsStream { nlms: self, level: Level::current(), planes, unclean: 0, frozen: false }
+        NlmsStream { nlms: self, level: Level::current(), planes }
     }
 }
 
@@ -96,7 +93,6 @@ impl<T: Real> Adaptive for NlmsStream<T> {
     fn reset(&mut self) {
         self.nlms.reset();
         self.planes = Planes::new(self.nlms.size());
-        self.unclean = 0;
     }
 
     fn set(&mut self, name: &str, value: f64) -> Result<()> {
@@ -104,57 +100,34 @@ impl<T: Real> Adaptive for NlmsStream<T> {
     }
 
     fn save(&self) -> Result<Vec<u8>> {
-        state::encode(&state::kind::<T>("nlms stream"), &(self.nlms.save()?, &self.planes, self.unclean as u64))
+        state::encode(&state::kind::<T>("nlms stream"), &(self.nlms.save()?, &self.planes))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<()> {
-        let (nlms, planes, unclean): (Vec<u8>, Planes<T>, u64) = state::decode(&state::kind::<T>("nlms stream"), bytes)?;
+        let (nlms, planes): (Vec<u8>, Planes<T>) = state::decode(&state::kind::<T>("nlms stream"), bytes)?;
         if !self.planes.fits(&planes) {
             return Err(Error::State(format!("its planes do not fit the {} taps of this filter", self.nlms.size())));
         }
         self.nlms.restore(&nlms)?;
         self.planes = planes;
-        self.unclean = (unclean as usize).min(self.nlms.size());
         Ok(())
     }
 }
 
 impl<T: Real> Tracker<T> for NlmsStream<T> {
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
-        assert!(tx.len() == rx.len() && tx.len() == prediction.len(), "slices of one length");
+    fn taps(&self) -> usize {
+        self.nlms.size()
+    }
+
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
         if let Some(variance) = variance {
             variance.fill(T::nan());
         }
-        let mut done = 0;
-        while done < tx.len() {
-            let most = RUN.min(tx.len() - done);
-            self.planes.room(most);
-            // As many samples as share one answer to the question whether they are learned from.
-            let (mut count, mut run_learns) = (0, true);
-            for &u in &tx[done..done + most] {
-                let corrupt = !finite(u);
-                let unclean = if corrupt { self.nlms.size() } else { self.unclean };
-                let learn = !self.frozen && unclean == 0;
-                if count > 0 && learn != run_learns {
-                    break;
-                }
-                run_learns = learn;
-                self.unclean = unclean.saturating_sub(1);
-                self.planes.push(if corrupt { Complex::zero() } else { u });
-                count += 1;
-            }
-            let span = done..done + count;
-            self.run(if run_learns { &rx[span.clone()] } else { &[] }, &mut prediction[span]);
-            done += count;
+        for ((tx, rx), prediction) in tx.chunks(RUN).zip(rx.chunks(RUN)).zip(prediction.chunks_mut(RUN)) {
+            self.planes.room(tx.len());
+            tx.iter().for_each(|&u| self.planes.push(u));
+            self.run(if learn { rx } else { &[] }, prediction);
         }
-    }
-
-    fn gap(&mut self) {
-        self.unclean = self.nlms.size() - 1;
-    }
-
-    fn freeze(&mut self, frozen: bool) {
-        self.frozen = frozen;
     }
 
     fn portrait(&self) -> Portrait {

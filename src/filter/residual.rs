@@ -4,7 +4,7 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Portrait, Tracker, finite, state};
+use super::{Adaptive, Guard, Portrait, Tracker, finite, state};
 use crate::{Real, Result};
 
 /// Samples that the stages are run over at a time; results do not depend on it.
@@ -21,9 +21,9 @@ const CALIBRATION_WINDOW: f64 = 300.0;
 /// for long. The variance is that of `first`, scaled to the errors that remain.
 pub struct Residual<T: Real> {
     first: Box<dyn Tracker<T>>,
-    second: Box<dyn Tracker<T>>,
+    // What the first stage leaves over may be anything.
+    second: Guard<T, Box<dyn Tracker<T>>>,
     moments: Moments,
-    frozen: bool,
     prediction: Vec<Complex<T>>,
     error: Vec<Complex<T>>,
     correction: Vec<Complex<T>>,
@@ -54,9 +54,8 @@ impl<T: Real> Residual<T> {
     pub fn new(first: Box<dyn Tracker<T>>, second: Box<dyn Tracker<T>>) -> Self {
         Self {
             first,
-            second,
+            second: Guard::new(second),
             moments: Moments::default(),
-            frozen: false,
             prediction: vec![Complex::zero(); BLOCK],
             error: vec![Complex::zero(); BLOCK],
             correction: vec![Complex::zero(); BLOCK],
@@ -69,7 +68,7 @@ impl<T: Real> Residual<T> {
         self.moments.trust()
     }
 
-    fn combine(&mut self, i: usize, y: Complex<T>) -> (Complex<T>, T) {
+    fn combine(&mut self, i: usize, y: Complex<T>, learn: bool) -> (Complex<T>, T) {
         let moments = &mut self.moments;
         let (p1, p2) = (self.prediction[i], self.correction[i]);
         let p2 = if finite(p2) { p2 } else { Complex::zero() };
@@ -83,7 +82,7 @@ impl<T: Real> Residual<T> {
         } else {
             stated
         };
-        if finite(y) && finite(p) && !self.frozen {
+        if learn && finite(p) {
             let e = y - p1;
             moments.cross += ((e * p2.conj()).re.wide() - moments.cross) / TRUST_WINDOW;
             moments.power += (p2.norm_sqr().wide() - moments.power) / TRUST_WINDOW;
@@ -145,17 +144,22 @@ impl<T: Real> Adaptive for Residual<T> {
 }
 
 impl<T: Real> Tracker<T> for Residual<T> {
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+    fn taps(&self) -> usize {
+        self.first.taps().max(self.second.tracker().taps())
+    }
+
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+        self.second.freeze(!learn);
         let mut at = 0;
         for (tx, rx) in tx.chunks(BLOCK).zip(rx.chunks(BLOCK)) {
             let n = rx.len();
-            self.first.track(tx, rx, &mut self.prediction[..n], Some(&mut self.variance[..n]));
+            self.first.track(tx, rx, learn, &mut self.prediction[..n], Some(&mut self.variance[..n]));
             for (e, (y, p)) in self.error.iter_mut().zip(rx.iter().zip(&self.prediction)) {
                 *e = y - p;
             }
             self.second.track(tx, &self.error[..n], &mut self.correction[..n], None);
             for (i, y) in rx.iter().enumerate() {
-                let (p, v) = self.combine(i, *y);
+                let (p, v) = self.combine(i, *y, learn);
                 prediction[at + i] = p;
                 if let Some(variance) = variance.as_deref_mut() {
                     variance[at + i] = v;
@@ -165,15 +169,9 @@ impl<T: Real> Tracker<T> for Residual<T> {
         }
     }
 
-    fn gap(&mut self) {
-        self.first.gap();
-        self.second.gap();
-    }
-
-    fn freeze(&mut self, frozen: bool) {
-        self.frozen = frozen;
-        self.first.freeze(frozen);
-        self.second.freeze(frozen);
+    fn gap(&mut self, missing: u64) {
+        self.first.gap(missing);
+        self.second.gap(missing);
     }
 
     /// Taps and gain of the first stage, the weights of the second.

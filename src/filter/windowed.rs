@@ -4,7 +4,7 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, Portrait, Tracker, finite, state};
+use super::{Adaptive, Filter, Portrait, Tracker, state};
 use crate::{Error, Real, Result};
 
 /// The last `L` samples of a stream, newest first, zeros before the first sample.
@@ -69,15 +69,12 @@ impl<T: Real> Window<T> {
 pub struct Windowed<T: Real, F> {
     filter: F,
     window: Window<T>,
-    // Samples to go until the window holds no hole and no corrupt sample.
-    unclean: usize,
-    frozen: bool,
 }
 
 impl<T: Real, F: Filter<T>> Windowed<T, F> {
     /// `filter` on windows of `taps` samples.
     pub fn new(filter: F, taps: usize) -> Result<Self> {
-        Ok(Self { filter, window: Window::new(taps)?, unclean: 0, frozen: false })
+        Ok(Self { filter, window: Window::new(taps)? })
     }
 
     /// The filter inside.
@@ -94,7 +91,6 @@ impl<T: Real, F: Filter<T>> Adaptive for Windowed<T, F> {
     fn reset(&mut self) {
         self.filter.reset();
         self.window.clear();
-        self.unclean = 0;
     }
 
     fn set(&mut self, name: &str, value: f64) -> Result<()> {
@@ -103,44 +99,31 @@ impl<T: Real, F: Filter<T>> Adaptive for Windowed<T, F> {
 
     fn save(&self) -> Result<Vec<u8>> {
         let inner = self.filter.save()?;
-        state::encode("windowed", &(inner, &self.window, self.unclean as u64))
+        state::encode("windowed", &(inner, &self.window))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<()> {
-        let (inner, window, unclean): (Vec<u8>, Window<T>, u64) = state::decode("windowed", bytes)?;
+        let (inner, window): (Vec<u8>, Window<T>) = state::decode("windowed", bytes)?;
         self.window.check(&window)?;
         self.filter.restore(&inner)?;
         self.window = window;
-        self.unclean = (unclean as usize).min(self.window.taps);
         Ok(())
     }
 }
 
 impl<T: Real, F: Filter<T>> Tracker<T> for Windowed<T, F> {
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+    fn taps(&self) -> usize {
+        self.window.taps
+    }
+
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
         for (i, ((&u, &y), p)) in tx.iter().zip(rx).zip(prediction).enumerate() {
-            let u = if finite(u) {
-                u
-            } else {
-                self.unclean = self.window.taps;
-                Complex::zero()
-            };
             let x = self.window.push(u);
-            let learn = !self.frozen && self.unclean == 0;
-            self.unclean = self.unclean.saturating_sub(1);
             *p = if learn { self.filter.adapt(x, y) } else { self.filter.predict(x) };
             if let Some(v) = variance.as_deref_mut() {
                 v[i] = self.filter.variance().unwrap_or(T::nan());
             }
         }
-    }
-
-    fn gap(&mut self) {
-        self.unclean = self.window.taps - 1;
-    }
-
-    fn freeze(&mut self, frozen: bool) {
-        self.frozen = frozen;
     }
 
     fn portrait(&self) -> Portrait {

@@ -2,7 +2,7 @@
 
 use num_complex::{Complex, Complex64};
 
-use super::nmse::wide;
+use super::wide;
 use crate::dsp::db;
 use crate::{Error, Real, Result};
 
@@ -15,18 +15,6 @@ pub fn power<T: Real>(samples: &[Complex<T>]) -> f64 {
 /// Peak-to-average power ratio in dB, `10 log10(max|x|² / mean|x|²)`; 0 for silence.
 pub fn papr_db<T: Real>(samples: &[Complex<T>]) -> f64 {
     db(finite_powers(samples).fold(0.0, f64::max), power(samples))
-}
-
-/// For each level, in dB above the mean power, the fraction of samples that lie above it.
-pub fn ccdf<T: Real>(samples: &[Complex<T>], levels_db: &[f64]) -> Vec<f64> {
-    let mean = power(samples);
-    let mut powers: Vec<f64> = finite_powers(samples).collect();
-    powers.sort_by(f64::total_cmp);
-    let above = |level: &f64| {
-        let limit = mean * libm::pow(10.0, level / 10.0);
-        (powers.len() - powers.partition_point(|&p| p <= limit)) as f64 / powers.len().max(1) as f64
-    };
-    levels_db.iter().map(above).collect()
 }
 
 fn finite_powers<T: Real>(samples: &[Complex<T>]) -> impl Iterator<Item = f64> {

@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 
-use super::nmse::wide;
+use super::wide;
 use crate::Real;
 use crate::dsp::db;
 

@@ -1,18 +1,23 @@
-//! Numbers that judge a run: NMSE, EVM, BER, spectrum and ACPR, PAPR, AM/AM and AM/PM, interval coverage, percentiles.
+//! Numbers that judge a run: NMSE over all and over time, EVM, BER, spectrum and ACPR, PAPR, AM/AM and AM/PM, percentiles.
 //!
-//! Sums are kept in f64 whatever the samples are. Pairs that are not finite are left out and counted. Ratios in dB are always
-//! finite: see [`dsp::db`](crate::dsp::db).
+//! Sums are kept in f64 whatever the samples are. Pairs that are not finite are left out. Ratios in dB are those of [`dsp::db`](crate::dsp::db).
 
 mod amplifier;
-mod coverage;
 mod error;
-mod nmse;
 mod percentile;
+mod series;
 mod spectrum;
 
-pub use amplifier::{AmCurve, AmPoint, ccdf, papr_db, power};
-pub use coverage::{Coverage, normal_quantile};
+use num_complex::{Complex, Complex64};
+
+use crate::Real;
+
+pub use amplifier::{AmCurve, AmPoint, papr_db, power};
 pub use error::{Ber, Evm};
-pub use nmse::{Memory, Nmse, nmse_db, nmse_over_time};
-pub use percentile::{Percentiles, percentile};
+pub use percentile::Percentiles;
+pub use series::{Row, Series, nmse_db};
 pub use spectrum::{Psd, welch};
+
+fn wide<T: Real>(z: Complex<T>) -> Complex64 {
+    Complex64::new(z.re.wide(), z.im.wide())
+}

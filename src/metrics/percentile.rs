@@ -1,23 +1,4 @@
-//! Percentiles: exact from a slice, or running in constant memory.
-
-/// The `q`-quantile (0 to 1) of the finite values, interpolated between neighbours; `None` when there are none. Sorts the slice.
-///
-/// ```
-/// use kaflow::metrics::percentile;
-/// assert_eq!(percentile(&mut [4.0, 1.0, 3.0, 2.0], 0.5), Some(2.5));
-/// assert_eq!(percentile(&mut [], 0.5), None);
-/// ```
-pub fn percentile(values: &mut [f64], q: f64) -> Option<f64> {
-    // Those that are not finite sort to the two ends: cut them off.
-    values.sort_by(f64::total_cmp);
-    let start = values.iter().position(|v| v.is_finite())?;
-    let end = values.iter().rposition(|v| v.is_finite())?;
-    let finite = &values[start..=end];
-    let place = q.clamp(0.0, 1.0) * (finite.len() - 1) as f64;
-    let (low, share) = (place as usize, place.fract());
-    let high = (low + 1).min(finite.len() - 1);
-    Some(finite[low] + (finite[high] - finite[low]) * share)
-}
+//! Running percentiles, in constant memory.
 
 /// Running percentiles of positive values (latencies in seconds, powers) in constant memory, right to 1 %.
 ///

@@ -3,7 +3,7 @@
 use num_complex::{Complex, Complex64};
 use rustfft::FftPlannerScalar;
 
-use super::nmse::wide;
+use super::wide;
 use crate::dsp::db;
 use crate::{Error, Real, Result};
 

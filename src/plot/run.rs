@@ -127,7 +127,7 @@ pub fn taps_over_time(title: impl Into<String>, time: Axis, channels: &[Taps], p
         {
             // In dB, where an impulse response is long: most of it is small.
             let db = part == Part::Magnitude;
-            let pick = |&h: &Complex64| if db { 20.0 * h.norm().log10() } else { pick(h) };
+            let pick = |&h: &Complex64| if db { crate::dsp::db(h.norm_sqr(), 1.0) } else { pick(h) };
             let values: Vec<f64> = channel.taps.iter().flatten().map(pick).collect();
             let top = values.iter().copied().filter(|v| v.is_finite()).fold(f64::NEG_INFINITY, f64::max);
             let level = if db && top.is_finite() { Axis::new(label, "dB").range(top - 50.0, top) } else { level };

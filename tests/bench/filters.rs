@@ -4,7 +4,7 @@
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use kaflow::filter::registry::{self, Value, Values};
-use kaflow::filter::{Evict, Filter, fklms};
+use kaflow::filter::{Evict, Filter, Guard, fklms};
 use kaflow::kernel::{Centres, Gaussian, Kernel, Row, plain_row};
 use kaflow::observation::Gain;
 use kaflow::simd::Level;
@@ -26,7 +26,7 @@ fn noise<T: Real>(n: usize) -> Vec<Complex<T>> {
 fn stream<T: Real>(bencher: Bencher, name: &str, taps: usize, values: &[(&str, f64)]) {
     let given: Values = values.iter().map(|&(name, value)| (name.into(), Value::Number(value))).collect();
     let settings = registry::recipe(name).unwrap().settle(&given, (taps as f64).sqrt()).unwrap();
-    let mut tracker = registry::tracker::<T>(&settings, taps).unwrap();
+    let mut tracker = Guard::new(registry::tracker::<T>(&settings, taps).unwrap());
     let tx = noise::<T>(SAMPLES);
     let mut p = tx.clone();
     for _ in 0..10 {

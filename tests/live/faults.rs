@@ -7,7 +7,7 @@ use std::time::Duration;
 use futuresdr::prelude::*;
 use futuresdr::runtime::dev::prelude::*;
 use kaflow::blocks::{Fault, Follow, Radio, RadioConfig, Repeat, SoapySink, SoapySource, TIME, gap_length};
-use kaflow::filter::{Adaptive, Nlms, Tracker, Windowed};
+use kaflow::filter::{Adaptive, Guard, Nlms, Windowed};
 use kaflow::iq::{Followed, Follower};
 
 use super::{LEVEL, duplex, frame};
@@ -35,15 +35,15 @@ where
     tx: I,
     #[input]
     rx: I,
-    kept: Windowed<f32, Nlms<f32>>,
-    fresh: Windowed<f32, Nlms<f32>>,
+    kept: Guard<f32, Windowed<f32, Nlms<f32>>>,
+    fresh: Guard<f32, Windowed<f32, Nlms<f32>>>,
     since: usize,
     verdict: Arc<Mutex<Verdict>>,
 }
 
 impl Judge {
     fn new() -> Self {
-        let tracker = || Windowed::new(Nlms::new(4, 0.5, 1e-6).unwrap(), 4).unwrap();
+        let tracker = || Guard::new(Windowed::new(Nlms::new(4, 0.5, 1e-6).unwrap(), 4).unwrap());
         Self {
             tx: Default::default(),
             rx: Default::default(),
@@ -64,7 +64,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for Judge<I> {
         for i in 0..n {
             for missing in tags.iter().filter(|t| t.index == i).filter_map(|t| gap_length(&t.tag)) {
                 verdict.gaps.push(missing);
-                self.kept.gap();
+                self.kept.gap(missing as u64);
                 self.fresh.reset();
                 self.since = 0;
             }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use futuresdr::prelude::*;
 use kaflow::blocks::{End, Radio, RadioConfig, Repeat, SoapySink, SoapySource};
 use kaflow::channel::{AmplifierConfig, FadingConfig, Model, Profile, Scenario, TestBed};
-use kaflow::filter::Tracker;
 use kaflow::filter::registry::{self, Value, Values};
+use kaflow::filter::{Guard, Tracker};
 use kaflow::flowgraphs::live::{self, Parts};
 use kaflow::ofdm::{Config, RandomBits, Source, Transmitter};
 
@@ -63,7 +63,7 @@ fn offline(samples: u64) -> (Vec<f64>, f64) {
     };
     let mut bed = TestBed::new(&scenario).unwrap();
     let noise = bed.noise_power();
-    let mut trackers: Vec<_> = filters().iter().map(|(name, parameters)| tracker(name, parameters, 1.0)).collect();
+    let mut trackers: Vec<_> = filters().iter().map(|(name, parameters)| Guard::new(tracker(name, parameters, 1.0))).collect();
     let mut sums = vec![(0.0f64, 0.0f64); trackers.len()];
     let mut seen = 0;
     while let Some(chunk) = bed.next_chunk() {

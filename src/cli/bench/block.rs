@@ -6,9 +6,8 @@ use futuresdr::blocks::{NullSink, VectorSource};
 use futuresdr::prelude::*;
 use futuresdr::runtime::scheduler::SmolScheduler;
 
-use super::measure::Signal;
+use super::measure::{Guarded, Signal};
 use crate::blocks::Track;
-use crate::filter::Tracker;
 
 /// Seconds a sample, the fastest of some rounds taken in turn.
 pub(super) struct Times {
@@ -20,7 +19,7 @@ pub(super) struct Times {
     pub(super) graph: f64,
 }
 
-pub(super) fn against_bare(build: impl Fn() -> crate::Result<Box<dyn Tracker<f32>>>, samples: usize, rounds: usize) -> Result<Times> {
+pub(super) fn against_bare(build: impl Fn() -> crate::Result<Guarded>, samples: usize, rounds: usize) -> Result<Times> {
     let mut signal = Signal::new(samples);
     let mut best = Times { bare: f64::INFINITY, block: f64::INFINITY, graph: f64::INFINITY };
     for _ in 0..rounds {
@@ -30,7 +29,7 @@ pub(super) fn against_bare(build: impl Fn() -> crate::Result<Box<dyn Tracker<f32
         best.bare = best.bare.min(start.elapsed().as_secs_f64() / samples as f64);
 
         let (tx, rx) = (VectorSource::<Complex32>::new(signal.tx.clone()), VectorSource::<Complex32>::new(signal.rx.clone()));
-        let track = Track::new(build()?);
+        let track = Track::new(build()?.into_inner());
         let (prediction, error) = (NullSink::<Complex32>::new(), NullSink::<Complex32>::new());
         let mut fg = Flowgraph::new();
         connect!(fg, tx > tx.track; rx > rx.track; track.prediction > prediction; track.error > error);

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::textbook::Textbook;
 use crate::filter::registry::{self, Value, Values};
-use crate::filter::{Tracker, Window};
+use crate::filter::{Guard, Tracker, Window};
 use crate::{Complex, Complex32, Result};
 
 /// About as long as one run takes, in seconds: long against the clock, short against the slices of time that other programs get.
@@ -48,7 +48,10 @@ pub(super) trait Contestant {
     fn take(&mut self, signal: &mut Signal, n: usize);
 }
 
-impl Contestant for Box<dyn Tracker<f32>> {
+/// A filter as blocks and commands call it.
+pub(super) type Guarded = Guard<f32, Box<dyn Tracker<f32>>>;
+
+impl Contestant for Guarded {
     fn take(&mut self, signal: &mut Signal, n: usize) {
         self.track(&signal.tx[..n], &signal.rx[..n], &mut signal.p[..n], None);
     }
@@ -69,9 +72,10 @@ impl<F: Textbook> Contestant for Loop<F> {
 }
 
 /// A filter of the registry on a stream.
-pub(super) fn tracker(name: &str, taps: usize, values: &[(&str, f64)]) -> Result<Box<dyn Tracker<f32>>> {
+pub(super) fn tracker(name: &str, taps: usize, values: &[(&str, f64)]) -> Result<Guarded> {
     let given: Values = values.iter().map(|&(name, value)| (name.into(), Value::Number(value))).collect();
-    registry::tracker(&registry::recipe(name)?.settle(&given, (taps as f64 * 2.0 / 3.0).sqrt())?, taps)
+    let settings = registry::recipe(name)?.settle(&given, (taps as f64 * 2.0 / 3.0).sqrt())?;
+    Ok(Guard::new(registry::tracker(&settings, taps)?))
 }
 
 /// Seconds a sample for each contestant: after `warm_up` samples, the fastest of `rounds` runs of about `length` seconds, taken in turn so that all

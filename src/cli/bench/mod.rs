@@ -11,11 +11,11 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use self::measure::{Contestant, LONG, Loop, SHORT, Signal, latency, race, tracker};
+use self::measure::{Contestant, Guarded, LONG, Loop, SHORT, Signal, latency, race, tracker};
 use crate::Result;
 use crate::files::Output;
 use crate::filter::two_speed::{TwoSpeed, TwoSpeedConfig};
-use crate::filter::{Mixture, MixtureConfig, Tracker, Window};
+use crate::filter::{Adaptive, Guard, Mixture, MixtureConfig, Window};
 use crate::simd::Level;
 
 /// Measure how fast the filters are on this machine, against a textbook loop in the same run.
@@ -89,7 +89,7 @@ fn textbook_fklms(lambda: f64, budget: usize) -> textbook::Fklms {
     }
 }
 
-fn fklms(budget: usize, taps: usize) -> Result<Box<dyn Tracker<f32>>> {
+fn fklms(budget: usize, taps: usize) -> Result<Guarded> {
     tracker("fklms", taps, &[("budget", budget as f64), ("lambda", 0.999), ("eta", ETA), ("sigma", SIGMA)])
 }
 
@@ -99,7 +99,7 @@ impl Bench {
     }
 
     /// Some trackers against each other, in turn.
-    fn race_all(&mut self, trackers: impl Iterator<Item = Result<Box<dyn Tracker<f32>>>>, warm_up: usize) -> Result<Vec<f64>> {
+    fn race_all(&mut self, trackers: impl Iterator<Item = Result<Guarded>>, warm_up: usize) -> Result<Vec<f64>> {
         let mut trackers = trackers.collect::<Result<Vec<_>>>()?;
         let mut contestants: Vec<&mut dyn Contestant> = trackers.iter_mut().map(|t| t as _).collect();
         Ok(self.race(&mut contestants, warm_up))
@@ -155,17 +155,17 @@ impl Bench {
             report("rls", format!("{taps} taps"), &times, format!(">= {goal} MS/s"));
         }
         {
-            let mut fast: Box<dyn Tracker<f32>> = Box::new(TwoSpeed::new(TwoSpeedConfig::default())?);
+            let mut fast: Guarded = Guard::new(Box::new(TwoSpeed::new(TwoSpeedConfig::default())?));
             let times = self.race(&mut [&mut fast], 8192);
             report("two-speed", "4 taps, 8 RBFs".into(), &times, ">= 8 MS/s".into());
             // The mixture costs what its members cost, and a little for weighing them.
             let mixture = MixtureConfig::default();
             for (name, config) in mixture.members() {
-                let mut member: Box<dyn Tracker<f32>> = Box::new(TwoSpeed::new(config)?);
+                let mut member: Guarded = Guard::new(Box::new(TwoSpeed::new(config)?));
                 let times = self.race(&mut [&mut member], 8192);
                 report("member", name, &times, String::new());
             }
-            let mut fast: Box<dyn Tracker<f32>> = Box::new(Mixture::standard(&mixture)?);
+            let mut fast: Guarded = Guard::new(Box::new(Mixture::standard(&mixture)?));
             let times = self.race(&mut [&mut fast], 8192);
             report("mixture", format!("{} members", mixture.members().len()), &times, String::new());
         }

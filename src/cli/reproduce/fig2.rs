@@ -244,7 +244,7 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
     // Over ten steps, so that the curves can be told apart.
     let smooth = |curve: &[f64]| -> Vec<[f64; 2]> {
         let point =
-            |(i, w): (usize, &[f64])| [i as f64 * 10.0 + 5.0, 10.0 * (w.iter().sum::<f64>() / w.len() as f64 / total_power).log10()];
+            |(i, w): (usize, &[f64])| [i as f64 * 10.0 + 5.0, crate::dsp::db(w.iter().sum::<f64>() / w.len() as f64, total_power)];
         curve.chunks(10).enumerate().map(point).collect()
     };
     let curves_of: Vec<NmseCurve> = names
@@ -292,7 +292,7 @@ mod tests {
         }
         assert!((power - 1.1).abs() < 0.05, "power {power}");
         assert!((near - (-0.5f64).exp()).abs() < 0.05, "covariance at lag 10: {near}");
-        let limit = 10.0 * (exact / power).log10();
+        let limit = crate::dsp::db(exact, power);
         assert!((limit - EXACT_REFERENCE).abs() < 0.2, "the exact predictions reach {limit} dB");
     }
 }

@@ -10,6 +10,7 @@ use super::Size;
 use super::report::{Line, Report, mean_and_error};
 use crate::channel::random::{Draws, Random};
 use crate::cli::{parallel, progress};
+use crate::dsp::db;
 use crate::filter::{Evict, KernelFilter, poisson_klms};
 use crate::kernel::Gaussian;
 use crate::observation::Poisson;
@@ -65,7 +66,7 @@ fn repeat(seed: u64) -> Result<Repetition> {
         let estimate: Vec<f64> = grid().map(|x| filter.predict(&[Complex64::new(x, 0.0)])).collect();
         let truth = || grid().map(|x| rate(x, step));
         let wrong: f64 = truth().zip(&estimate).map(|(t, e)| (t - e) * (t - e)).sum();
-        error.push(10.0 * (wrong / truth().map(|t| t * t).sum::<f64>()).log10());
+        error.push(db(wrong, truth().map(|t| t * t).sum::<f64>()));
         if MOMENTS.contains(&(step + 1)) {
             curves.push(estimate);
         }
@@ -118,7 +119,7 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
     report.csv(
         &header,
         (0..STEPS).map(|t| {
-            [t as f64 + 1.0, mean[t], 10.0 * powers(t).log10()].into_iter().chain(repetitions.iter().map(|r| r.error[t])).collect()
+            [t as f64 + 1.0, mean[t], db(powers(t), 1.0)].into_iter().chain(repetitions.iter().map(|r| r.error[t])).collect()
         }),
     )?;
     let at = |step: usize| mean_and_error(&repetitions.iter().map(|r| r.error[step - 1]).collect::<Vec<_>>());

@@ -15,7 +15,7 @@ use crate::cli::tune::space::Space;
 use crate::cli::{interrupt, parallel, progress};
 use crate::filter::em::{Forgetting, estimate};
 use crate::filter::registry::{self, Recipe, Settings, Value, Values};
-use crate::filter::{Filter, Kalman, Window};
+use crate::filter::{Filter, Guard, Kalman, Window};
 use crate::plot::{self, Axis, Bar, Figure, NmseCurve, Part, Taps};
 use crate::{Complex32, Complex64, Result};
 
@@ -83,7 +83,7 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         &bar,
         |piece| -> Result<(Vec<f64>, Vec<f64>)> {
             let data = transmission(piece / filters.len())?;
-            let mut tracker = registry::tracker::<f32>(&settings[piece % filters.len()], TAPS)?;
+            let mut tracker = Guard::new(registry::tracker::<f32>(&settings[piece % filters.len()], TAPS)?);
             let mut prediction = vec![Complex32::default(); data.rx.len()];
             tracker.track(&data.tx, &data.rx, &mut prediction, None);
             let square = |z: Complex32| f64::from(z.re).powi(2) + f64::from(z.im).powi(2);

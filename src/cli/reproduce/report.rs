@@ -89,5 +89,5 @@ pub(super) fn mean_and_error(values: &[f64]) -> (f64, f64) {
 
 /// A power ratio and the half width of its interval, in dB.
 pub(super) fn db(mean: f64, error: f64) -> (f64, f64) {
-    (10.0 * mean.log10(), 10.0 / std::f64::consts::LN_10 * error / mean)
+    (crate::dsp::db(mean, 1.0), 10.0 / std::f64::consts::LN_10 * error / mean)
 }

@@ -8,6 +8,7 @@ use super::Size;
 use super::report::{Line, Report};
 use crate::channel::random::{Draws, Random};
 use crate::cli::{parallel, progress};
+use crate::dsp::db;
 use crate::filter::{Evict, Filter, qklms, steady_state_error};
 use crate::kernel::Gaussian;
 use crate::observation::Gain;
@@ -57,7 +58,7 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         return Ok(());
     }
 
-    let db = |v: f64| 10.0 * v.log10();
+    let db = |v: f64| db(v, 1.0);
     let mut panel = Panel::new(Axis::new("gain η", ""), Axis::new("mean squared mismatch E[ζ²]", "dB"));
     for (i, &drift) in DRIFTS.iter().enumerate() {
         let style = plot::style_at(i);

@@ -1,5 +1,6 @@
 use crate::Complex32;
 use crate::channel::{Chunk, Doppler, Model, Scenario, TestBed};
+use crate::dsp::db;
 
 /// What was measured while writing.
 #[derive(Default)]
@@ -41,10 +42,6 @@ impl Levels {
     }
 }
 
-fn db(ratio: f64) -> f64 {
-    10.0 * ratio.log10()
-}
-
 /// What was made, one line for each part of the chain.
 pub(super) fn summary(scenario: &Scenario, bed: &TestBed, levels: &Levels) -> String {
     let rate = scenario.sample_rate();
@@ -55,7 +52,7 @@ pub(super) fn summary(scenario: &Scenario, bed: &TestBed, levels: &Levels) -> St
         ("channel", channel(scenario, rate)),
         ("receiver", receiver(scenario, rate)),
     ];
-    let measured = |level: &Level| format!("power {:.4}, peak {:.2} dB above it", level.power(), db(level.peak / level.power()));
+    let measured = |level: &Level| format!("power {:.4}, peak {:.2} dB above it", level.power(), db(level.peak, level.power()));
     lines.push(("tx", measured(&levels.tx)));
     let mut rx = measured(&levels.rx);
     if bed.noise_power() > 0.0 {

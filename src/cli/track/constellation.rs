@@ -5,7 +5,7 @@ use num_complex::Complex32;
 use super::{Args, graph::Tracked, input::Survey};
 use crate::{
     Result,
-    filter::registry,
+    filter::{Guard, registry},
     ofdm::{Config, Demodulator},
 };
 
@@ -30,7 +30,7 @@ pub(super) fn points(args: &Args, survey: &Survey, filter: &Tracked) -> Result<O
     let early = &received[survey.advance.min(received.len())..];
     let n = early.len().min(sent.len());
     let mut estimate = vec![Complex32::default(); n];
-    registry::tracker::<f32>(&filter.settings, args.taps)?.track(&early[..n], &sent[..n], &mut estimate, None);
+    Guard::new(registry::tracker::<f32>(&filter.settings, args.taps)?).track(&early[..n], &sent[..n], &mut estimate, None);
 
     let mut carriers = Carriers { demodulator: Demodulator::new(config)?, config };
     let wanted = MOST / config.data_carriers().max(1);

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Result,
-    filter::{Portrait, registry},
+    filter::{Guard, Portrait, registry},
     metrics::AmCurve,
     plot::{self, AmplifierCurve, Figure, Mark, Part, Taps, Weights, am_am_pm, taps_over_time},
 };
@@ -142,7 +142,7 @@ fn cut(curve: &mut AmplifierCurve, reach: f64) {
 /// say (a partial residual). Of the second half of the samples, and where the channel is stronger than in half of them: in a fade the errors are all noise.
 fn without_channel(args: &Args, filter: &Tracked, tx: &[Complex32], rx: &[Complex32]) -> Result<Vec<(Complex64, Complex64)>> {
     const BLOCK: usize = 32;
-    let mut tracker = registry::tracker::<f32>(&filter.settings, args.taps)?;
+    let mut tracker = Guard::new(registry::tracker::<f32>(&filter.settings, args.taps)?);
     let mut error = vec![Complex32::default(); rx.len()];
     let mut channels: Vec<Vec<Complex64>> = Vec::new();
     let mut portrait = Portrait::default();

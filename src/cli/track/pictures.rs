@@ -14,7 +14,7 @@ use super::{
 use crate::{
     Complex64, Result,
     blocks::Row,
-    filter::registry,
+    filter::{Guard, registry},
     metrics::{Evm, welch},
     ofdm,
     plot::{Axis, Bar, Constellation, Figure, Mark, NmseCurve, Series, bars, constellations, nmse_over_time, psd},
@@ -105,7 +105,7 @@ fn spectrum(args: &Args, survey: &Survey, best: &Tracked) -> Result<Picture> {
     let frequency = if rate.is_some() { Axis::new("frequency", "Hz") } else { Axis::new("cycles a sample", "") };
     let (input, target) = start(survey);
     let mut prediction = vec![Complex32::default(); target.len()];
-    registry::tracker::<f32>(&best.settings, args.taps)?.track(input, target, &mut prediction, None);
+    Guard::new(registry::tracker::<f32>(&best.settings, args.taps)?).track(input, target, &mut prediction, None);
     let error: Vec<_> = target.iter().zip(&prediction).map(|(y, p)| y - p).collect();
     let line = |name: &str, samples: &[Complex32]| -> Result<Series> {
         let density = welch(samples, WINDOW, rate.unwrap_or(1.0))?;

@@ -1,6 +1,8 @@
 //! How good a set of parameters is: its one-step-ahead error on the data.
 
+use crate::filter::Guard;
 use crate::filter::registry::{self, Settings};
+use crate::dsp::db;
 use crate::metrics::power;
 use crate::real::finite;
 use crate::{Complex32, Error, Result};
@@ -79,7 +81,7 @@ pub(crate) struct Score {
 
 /// Runs the filter; gives up where it can no longer catch up with `rival`.
 pub(crate) fn score(settings: &Settings, data: &Data, rival: Option<&Score>) -> Result<Score> {
-    let mut tracker = registry::tracker::<f32>(settings, data.taps)?;
+    let mut tracker = Guard::new(registry::tracker::<f32>(settings, data.taps)?);
     let n = data.rx.len();
     let mut prediction = vec![Complex32::default(); n / CHECKS + 1];
     let mut errors = Vec::with_capacity(CHECKS);
@@ -99,8 +101,8 @@ pub(crate) fn score(settings: &Settings, data: &Data, rival: Option<&Score>) -> 
         let (now, last) = (rival.errors[check], rival.errors[CHECKS - 1]);
         let hopeless = end > data.burn_in + (n - data.burn_in) / 4 && error > HOPELESS * now;
         if check + 1 < CHECKS && (hopeless || error > last) {
-            return Ok(Score { db: rival.db + 10.0 * (error / now.max(f64::MIN_POSITIVE)).log10(), complete: false, errors });
+            return Ok(Score { db: rival.db + db(error, now.max(f64::MIN_POSITIVE)), complete: false, errors });
         }
     }
-    Ok(Score { db: 10.0 * (error / data.energy).max(1e-30).log10(), complete: true, errors })
+    Ok(Score { db: db(error, data.energy), complete: true, errors })
 }

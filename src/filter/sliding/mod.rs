@@ -61,8 +61,6 @@ pub struct Sliding<T: Real, K> {
     place: usize,
     /// The coefficients of this block's samples so far; the lags learn them when it is full.
     block: [Complex<T>; BLOCK],
-    unclean: usize,
-    frozen: bool,
     /// A window.
     scratch: Vec<Complex<T>>,
 }
@@ -82,7 +80,6 @@ struct Position<T: Real> {
     streak: u64,
     place: u64,
     block: [Complex<T>; BLOCK],
-    unclean: u64,
 }
 
 impl<T: Real, K: Kernel<T>> Sliding<T, K> {
@@ -104,8 +101,6 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
             streak: 0,
             place: 0,
             block: [Complex::zero(); BLOCK],
-            unclean: 0,
-            frozen: false,
             scratch: vec![Complex::zero(); taps],
         };
         sliding.set_decay();
@@ -235,17 +230,9 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
     }
 
     /// One sample by direct rows, as [`Windowed`] does it.
-    fn step(&mut self, u: Complex<T>, y: Complex<T>) -> Complex<T> {
-        let u = if finite(u) {
-            u
-        } else {
-            self.unclean = self.filter.taps();
-            Complex::zero()
-        };
+    fn step(&mut self, u: Complex<T>, y: Complex<T>, learn: bool) -> Complex<T> {
         self.lags.note(u);
         self.lags.window(0, &mut self.scratch);
-        let learn = !self.frozen && self.unclean == 0;
-        self.unclean = self.unclean.saturating_sub(1);
         let admitted = self.filter.admitted();
         let p = if learn { self.filter.adapt(&self.scratch, y) } else { self.filter.predict(&self.scratch) };
         let learned = self.filter.admitted() > admitted;
@@ -259,7 +246,7 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
         p
     }
 
-    /// Samples of one block, all finite, by lag; `further` is what the further lags contribute. Returns how many were done: less than all where a
+    /// Samples of one block by lag, learned; `further` is what the further lags contribute. Returns how many were done: less than all where a
     /// step overflowed.
     fn block(
         &mut self,
@@ -294,7 +281,7 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
         tx.len()
     }
 
-    /// Any number of samples, all finite, by lag, with the help of other threads. Returns how many were done, as [`block`](Self::block) does.
+    /// Any number of samples by lag, learned, with the help of other threads. Returns how many were done, as [`block`](Self::block) does.
     fn spread(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], p: &mut [Complex<T>]) -> usize {
         // Handing over less than this costs more than it saves.
         let wake = tx.len() >= 4 * JOB;
@@ -368,7 +355,7 @@ impl<T: Real, K: Kernel<T>> Adaptive for Sliding<T, K> {
             far.lags().clear();
         }
         self.untold.clear();
-        (self.direct, self.streak, self.place, self.unclean) = (false, 0, 0, 0);
+        (self.direct, self.streak, self.place) = (false, 0, 0);
     }
 
     fn set(&mut self, name: &str, value: f64) -> Result<()> {
@@ -404,7 +391,6 @@ impl<T: Real, K: Kernel<T>> Adaptive for Sliding<T, K> {
             streak: self.streak as u64,
             place: self.place as u64,
             block: self.block,
-            unclean: self.unclean as u64,
         };
         state::encode(&state::kind::<T>("sliding"), &(self.filter.save()?, position))
     }
@@ -420,49 +406,35 @@ impl<T: Real, K: Kernel<T>> Adaptive for Sliding<T, K> {
         self.set_decay();
         (self.direct, self.block) = (position.direct, position.block);
         (self.streak, self.place) = (position.streak as usize, position.place as usize);
-        self.unclean = (position.unclean as usize).min(self.filter.taps());
         self.resume(&position.samples, &position.exponents, position.reached as usize, position.blocks);
         Ok(())
     }
 }
 
 impl<T: Real, K: Kernel<T>> Tracker<T> for Sliding<T, K> {
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
-        assert!(tx.len() == rx.len() && tx.len() == prediction.len(), "slices of one length");
+    fn taps(&self) -> usize {
+        self.filter.taps()
+    }
+
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
         if let Some(variance) = variance {
             variance.fill(T::nan());
         }
         let mut i = 0;
+        if !learn && !self.direct && !tx.is_empty() {
+            self.leave(self.filter.decay_factor().0);
+        }
         while i < tx.len() {
-            if !self.direct {
-                let most = tx.len() - i;
-                let most = if self.far.is_empty() { most.min(BLOCK - self.place) } else { most };
-                let clean = if self.frozen || self.unclean > 0 {
-                    0
-                } else {
-                    tx[i..i + most].iter().zip(&rx[i..i + most]).take_while(|&(&u, &y)| finite(u) && finite(y)).count()
-                };
-                let (tx, rx, p) = (&tx[i..i + clean], &rx[i..i + clean], &mut prediction[i..i + clean]);
-                if clean == 0 {
-                    self.leave(self.filter.decay_factor().0);
-                } else if self.far.is_empty() {
-                    i += self.block(tx, rx, |_, _| {}, p);
-                } else {
-                    i += self.spread(tx, rx, p);
-                }
-            } else {
-                prediction[i] = self.step(tx[i], rx[i]);
+            if self.direct {
+                prediction[i] = self.step(tx[i], rx[i], learn);
                 i += 1;
+            } else if self.far.is_empty() {
+                let span = i..tx.len().min(i + BLOCK - self.place);
+                i += self.block(&tx[span.clone()], &rx[span.clone()], |_, _| {}, &mut prediction[span]);
+            } else {
+                i += self.spread(&tx[i..], &rx[i..], &mut prediction[i..]);
             }
         }
-    }
-
-    fn gap(&mut self) {
-        self.unclean = self.filter.taps() - 1;
-    }
-
-    fn freeze(&mut self, frozen: bool) {
-        self.frozen = frozen;
     }
 
     fn portrait(&self) -> Portrait {

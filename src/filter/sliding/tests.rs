@@ -1,14 +1,14 @@
 //! Drift, threads and overflow.
 
 use super::*;
-use crate::filter::{Evict, fklms};
+use crate::filter::{Evict, Guard, fklms};
 use crate::kernel::Gaussian;
 use crate::observation::Gain;
 use crate::simd::Dispatch;
 
-fn filter<T: Real>(budget: usize, taps: usize) -> Sliding<T, Gaussian<T>> {
+fn filter<T: Real>(budget: usize, taps: usize) -> Guard<T, Sliding<T, Gaussian<T>>> {
     let evict = Evict { budget: Some(budget), floor: None };
-    Sliding::new(fklms(Gaussian::new(1.0).unwrap(), Gain::Eta(0.3), 0.99, evict, taps).unwrap()).ok().unwrap()
+    Guard::new(Sliding::new(fklms(Gaussian::new(1.0).unwrap(), Gain::Eta(0.3), 0.99, evict, taps).unwrap()).ok().unwrap())
 }
 
 /// A cheap signal within a square of side `size`, with occasional bursts a thousand times as strong where there are `bursts`.
@@ -34,10 +34,10 @@ fn drift<T: Real>(budget: usize, taps: usize, samples: u64, size: f64, bursts: b
     while done < samples {
         let tx = noise::<T>(&mut state, chunk, size, bursts);
         sliding.track(&tx, &tx, &mut p, None);
-        worst = worst.max(sliding.lags.drift());
+        worst = worst.max(sliding.tracker().lags.drift());
         done += chunk as u64;
     }
-    assert!(!sliding.direct && sliding.size() == budget);
+    assert!(!sliding.tracker().direct && sliding.size() == budget);
     worst
 }
 
@@ -83,7 +83,7 @@ fn threads_change_nothing_but_rounding() {
     rx[4100].re = f32::NAN;
     let run = |threads: usize, cut: usize| {
         let mut sliding = filter::<f32>(1500, 3);
-        sliding.set_threads(threads).unwrap();
+        sliding.set("threads", threads as f64).unwrap();
         let mut p = vec![Complex::zero(); tx.len()];
         for ((tx, rx), p) in tx.chunks(cut).zip(rx.chunks(cut)).zip(p.chunks_mut(cut)) {
             sliding.track(tx, rx, p, None);
@@ -111,7 +111,7 @@ fn threads_change_nothing_but_rounding() {
             third.restore(&saved).unwrap();
             third.set("threads", others as f64).unwrap();
             for mut restored in [second, third] {
-                assert!(!restored.direct && restored.size() == first.size());
+                assert!(!restored.tracker().direct && restored.size() == first.size());
                 let mut q = vec![Complex::zero(); 3000];
                 restored.track(&tx[..3000], &rx[..3000], &mut q, None);
                 let worst = p.iter().zip(&q).map(|(a, b)| (a - b).norm()).fold(0.0, f32::max);
@@ -119,7 +119,7 @@ fn threads_change_nothing_but_rounding() {
             }
         }
     }
-    assert!(filter::<f32>(100, 3).set_threads(2).is_err());
+    assert!(filter::<f32>(100, 3).set("threads", 2.0).is_err());
     assert!(filter::<f32>(1500, 3).set("threads", 0.5).is_err());
 }
 

@@ -76,7 +76,7 @@ impl<T: Real> Adaptive for TwoSpeed<T> {
             return Err(Error::State("damaged: it holds a number that is not finite or a count that no stream reaches".into()));
         }
         saved.basis = self.basis.clone();
-        (saved.level, saved.frozen) = (self.level, self.frozen);
+        saved.level = self.level;
         *self = saved;
         Ok(())
     }
@@ -133,7 +133,7 @@ mod tests {
             let config = TwoSpeedConfig { motion, memory: 1, carrier: true, ..TwoSpeedConfig::default() };
             let mut tracker = TwoSpeed::<f32>::new(config).unwrap();
             let mut prediction = z.clone();
-            tracker.track(&z[..200], &z[..200], &mut prediction[..200], None);
+            tracker.track(&z[..200], &z[..200], true, &mut prediction[..200], None);
             let before = tracker.save().unwrap();
             for (k, forge) in forgeries.iter().enumerate() {
                 let mut forged = tracker.clone();
@@ -147,7 +147,7 @@ mod tests {
             forged.channel.h.re.fill(f32::NAN);
             forged.saturation.theta.re.fill(f32::INFINITY);
             tracker.restore(&forged.save().unwrap()).unwrap();
-            tracker.track(&z, &z, &mut prediction, None);
+            tracker.track(&z, &z, true, &mut prediction, None);
             assert!(prediction[200..].iter().all(|p| p.re.is_finite() && p.im.is_finite()));
         }
     }

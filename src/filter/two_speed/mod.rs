@@ -113,7 +113,7 @@ const OFFSET_PRIOR: f64 = 1e2;
 /// let rx: Vec<_> = tx.iter().enumerate().map(|(n, x)| x / x.norm() * x.norm().tanh() * Complex::from_polar(1.0, 1e-3 * n as f64)).collect();
 /// let mut tracker = TwoSpeed::new(TwoSpeedConfig { taps: 1, ..TwoSpeedConfig::default() }).unwrap();
 /// let mut prediction = vec![Complex::new(0.0, 0.0); 4000];
-/// tracker.track(&tx, &rx, &mut prediction, None);
+/// tracker.track(&tx, &rx, true, &mut prediction, None);
 /// let error: f64 = rx.iter().zip(&prediction).skip(2000).map(|(y, p)| (y - p).norm_sqr()).sum();
 /// assert!(error / 2000.0 < 1e-3, "{error}");
 /// ```
@@ -126,8 +126,6 @@ pub struct TwoSpeed<T: Real> {
     // The vector instructions of the machine that tracks, not of the one that saved.
     #[serde(skip)]
     level: Level,
-    #[serde(skip)]
-    frozen: bool,
     power: Power,
     inverse: T,
     saturation: Saturation<T>,
@@ -168,7 +166,6 @@ impl<T: Real> TwoSpeed<T> {
             config,
             basis,
             level: Level::current(),
-            frozen: false,
             power: Power::default(),
             inverse: T::zero(),
             noise: T::zero(),
@@ -229,10 +226,14 @@ impl<T: Real> TwoSpeed<T> {
 }
 
 impl<T: Real> Tracker<T> for TwoSpeed<T> {
-    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
+    fn taps(&self) -> usize {
+        self.saturation.lags()
+    }
+
+    fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
         macro_rules! run {
             ($places:literal, $stride:literal) => {
-                T::dispatch(self.level, Run::<T, $places, $stride> { tracker: self, tx, rx, prediction, variance })
+                T::dispatch(self.level, Run::<T, $places, $stride> { tracker: self, tx, rx, learn, prediction, variance })
             };
         }
         match (self.channel.h.len(), self.basis.stride()) {
@@ -243,14 +244,9 @@ impl<T: Real> Tracker<T> for TwoSpeed<T> {
         }
     }
 
-    fn gap(&mut self) {
-        self.unclean = self.unclean.max(self.saturation.lags() as u64 - 1);
+    fn gap(&mut self, _missing: u64) {
         // What the channel did meanwhile is not known.
         self.channel.reopen();
-    }
-
-    fn freeze(&mut self, frozen: bool) {
-        self.frozen = frozen;
     }
 
     fn portrait(&self) -> Portrait {

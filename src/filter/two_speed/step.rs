@@ -6,8 +6,8 @@ use num_traits::Zero;
 use super::power::Change;
 use super::{EAGER, LAZY, TwoSpeed, four};
 use crate::Real;
+use crate::filter::Adaptive;
 use crate::simd::{self, Op};
-use crate::{filter::Adaptive, real::finite};
 
 /// Samples over which the noise variance is averaged.
 const NOISE_WINDOW: u64 = 300;
@@ -37,6 +37,7 @@ pub(super) struct Run<'a, T: Real, const N: usize, const S: usize> {
     pub(super) tracker: &'a mut TwoSpeed<T>,
     pub(super) tx: &'a [Complex<T>],
     pub(super) rx: &'a [Complex<T>],
+    pub(super) learn: bool,
     pub(super) prediction: &'a mut [Complex<T>],
     pub(super) variance: Option<&'a mut [T]>,
 }
@@ -53,7 +54,7 @@ impl<T: Real, const N: usize, const S: usize> Op<T> for Run<'_, T, N, S> {
             // What does not depend on what is learned comes first, for many samples at once: the processor then need not wait for it.
             let end = at + tracker.take_in::<V>(stride, &self.tx[at..]);
             for (i, (&y, p)) in self.rx[at..end].iter().zip(&mut self.prediction[at..end]).enumerate() {
-                let (mean, spread) = tracker.step::<V>(places, stride, y);
+                let (mean, spread) = tracker.step::<V>(places, stride, y, self.learn);
                 *p = mean;
                 if let Some(v) = self.variance.as_deref_mut() {
                     v[at + i] = spread;
@@ -118,10 +119,10 @@ impl<T: Real> TwoSpeed<T> {
 
     /// The next sample of the line, with its output `y`.
     #[inline(always)]
-    fn step<V: simd::Vector<T>>(&mut self, places: usize, stride: usize, y: Complex<T>) -> (Complex<T>, T) {
+    fn step<V: simd::Vector<T>>(&mut self, places: usize, stride: usize, y: Complex<T>, learn: bool) -> (Complex<T>, T) {
         self.steps += 1;
         if self.steps.is_multiple_of(HOUSEKEEPING) {
-            self.keep_house::<V>(stride);
+            self.keep_house::<V>(stride, learn);
         }
         let likely = if self.eager > 0 { 1 } else { self.wait.saturating_sub(self.since_slow) as usize };
         let x = self.saturation.next::<V::Halves>(stride, likely);
@@ -154,7 +155,7 @@ impl<T: Real> TwoSpeed<T> {
                 slow_turn = slow > self.noise * relative;
             }
         }
-        let weight = if !self.frozen && clean && finite(y) { self.weigh(error, relative, expected) } else { None };
+        let weight = if learn && clean { self.weigh(error, relative, expected) } else { None };
         let turn = if self.config.carrier { Some(self.turn) } else { None };
         self.channel.go_on::<V::Halves>(places, weight.map(|w| (error, w.channel)), turn);
         if let Some(weight) = weight {
@@ -252,7 +253,7 @@ impl<T: Real> TwoSpeed<T> {
     }
 
     #[inline(always)]
-    fn keep_house<V: simd::Vector<T>>(&mut self, stride: usize) {
+    fn keep_house<V: simd::Vector<T>>(&mut self, stride: usize, learn: bool) {
         if !self.channel.is_finite() {
             self.channel.reset();
         }
@@ -262,12 +263,12 @@ impl<T: Real> TwoSpeed<T> {
         if self.saturation.bound() {
             self.saturation.refresh::<V::Halves>(stride, self.config.taps);
         }
-        if self.steps.is_multiple_of(32 * HOUSEKEEPING) && !self.frozen {
+        if self.steps.is_multiple_of(32 * HOUSEKEEPING) && learn {
             let mean = self.saturation.project();
             self.channel.rescale(mean);
             self.saturation.refresh::<V::Halves>(stride, self.config.taps);
         }
-        if self.config.carrier && !self.frozen && self.count > HOUSEKEEPING {
+        if self.config.carrier && learn && self.count > HOUSEKEEPING {
             let share = HOUSEKEEPING as f64 / CARRIER_WINDOW.min(self.count as f64);
             self.carrier += self.channel.take_rotation(T::of(share));
             self.turn = Complex::new(self.carrier.cos(), self.carrier.sin());

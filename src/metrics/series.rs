@@ -1,9 +1,26 @@
-//! Errors over time, in constant memory.
+//! Errors of predictions: of whole slices, and over time in constant memory.
 
-use num_complex::Complex32;
+use num_complex::{Complex, Complex32};
 use serde::{Deserialize, Serialize};
 
+use super::wide;
+use crate::Real;
+use crate::dsp::db;
 use crate::simd::{Dispatch, Level, Op, Vector};
+
+/// NMSE of whole slices in dB, `10 log10(Σ|y − p|² / Σ|y|²)`, where y was measured and p predicted; the shorter one counts. 0 dB is what predicting nothing
+/// gives; a pair that is not finite is left out.
+///
+/// ```
+/// use kaflow::{Complex64, metrics::nmse_db};
+/// assert!((nmse_db(&[Complex64::new(0.0, 2.0)], &[Complex64::new(0.0, 1.8)]) + 20.0).abs() < 1e-9);
+/// ```
+pub fn nmse_db<T: Real>(measured: &[Complex<T>], predicted: &[Complex<T>]) -> f64 {
+    let pairs = measured.iter().zip(predicted).map(|(&y, &p)| (wide(y), wide(p)));
+    let energies = pairs.map(|(y, p)| ((y - p).norm_sqr(), y.norm_sqr())).filter(|(error, power)| error.is_finite() && power.is_finite());
+    let (error, power) = energies.fold((0.0, 0.0), |sum, x| (sum.0 + x.0, sum.1 + x.1));
+    db(error, power)
+}
 
 /// Sums over a stretch of samples. Samples that are not numbers are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,9 +36,16 @@ pub struct Row {
 }
 
 impl Row {
+    /// The sums of whole slices of one length.
+    pub fn measure(reference: &[Complex32], estimate: &[Complex32]) -> Self {
+        let mut sums = Sums::default();
+        sums.push(reference, estimate, &mut vec![Complex32::default(); reference.len()]);
+        sums.row()
+    }
+
     /// `10 log10(sum |y − p|² / sum |y|²)` in dB; NaN when nothing was summed or the reference is silent.
     pub fn nmse_db(&self) -> f64 {
-        if self.reference > 0.0 { 10.0 * (self.error / self.reference).log10() } else { f64::NAN }
+        if self.reference > 0.0 { db(self.error, self.reference) } else { f64::NAN }
     }
 
     /// Error vector magnitude in percent of the reference's rms.
@@ -31,10 +55,11 @@ impl Row {
 
     /// Mean power of the reference in dB relative to amplitude 1.
     pub fn power_db(&self) -> f64 {
-        10.0 * (self.reference / self.samples as f64).log10()
+        db(self.reference, self.samples as f64)
     }
 
-    fn merge(&mut self, later: &Row) {
+    /// Adds the stretch that follows.
+    pub fn merge(&mut self, later: &Row) {
         self.end = later.end;
         self.samples += later.samples;
         self.error += later.error;

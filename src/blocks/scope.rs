@@ -1,0 +1,152 @@
+//! What a tracker sees and says, kept for a look.
+
+use std::sync::Arc;
+
+use num_complex::Complex32;
+
+use crate::filter::Portrait;
+
+/// Samples of a whole stretch: enough for a smooth spectrum.
+const WHOLE: usize = 1 << 14;
+/// A stretch that ends early, at a gap or with the streams, is worth keeping from here on.
+const LEAST: usize = 1 << 11;
+/// Samples from one stretch to the next: often at first, then so seldom that looking costs a hundredth of the tracker's time.
+const FIRST: u64 = 1 << 15;
+const LAST: u64 = 1 << 20;
+
+/// Consecutive samples as a tracker saw them, what it predicted, and what it had learned just then. There is no gap inside.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stretch {
+    /// Samples of the stream before it, those in gaps of known length included.
+    pub start: u64,
+    /// What the tracker saw.
+    pub input: Vec<Complex32>,
+    /// What it was to predict.
+    pub target: Vec<Complex32>,
+    /// What it predicted.
+    pub prediction: Vec<Complex32>,
+    /// Taps and nonlinearity before every [`PIECE`](Self::PIECE) samples; none of a filter that has neither.
+    pub portraits: Vec<Portrait>,
+}
+
+impl Stretch {
+    /// Samples between two portraits: over so few hardly any channel moves.
+    pub const PIECE: usize = 32;
+
+    /// `target − prediction`.
+    pub fn error(&self) -> Vec<Complex32> {
+        self.target.iter().zip(&self.prediction).map(|(y, p)| y - p).collect()
+    }
+}
+
+/// Takes a [`Stretch`] now and then and keeps the last one that is long enough.
+#[derive(Default)]
+pub(super) struct Scope {
+    now: Stretch,
+    last: Option<Arc<Stretch>>,
+    /// Samples until the next stretch begins.
+    wait: u64,
+    pause: u64,
+    /// Whether the tracker has shown itself to have nothing to show.
+    blank: bool,
+}
+
+impl Scope {
+    /// Samples that may be pushed at once, at least 1.
+    pub(super) fn to_boundary(&self) -> u64 {
+        if self.wait > 0 { self.wait } else { (Stretch::PIECE - self.now.target.len() % Stretch::PIECE) as u64 }
+    }
+
+    /// To be called before samples are tracked, `time` being the number of samples before them.
+    pub(super) fn begin(&mut self, time: u64, portrait: impl FnOnce() -> Portrait) {
+        if self.wait == 0 && self.now.target.len().is_multiple_of(Stretch::PIECE) {
+            if self.now.target.is_empty() {
+                self.now.start = time;
+            }
+            if !self.blank {
+                let portrait = Portrait { weights: Vec::new(), ..portrait() };
+                self.blank = portrait == Portrait::default();
+                self.now.portraits.push(portrait);
+            }
+        }
+    }
+
+    /// Takes in what was tracked, at most [`to_boundary`](Self::to_boundary) samples.
+    pub(super) fn push(&mut self, input: &[Complex32], target: &[Complex32], prediction: &[Complex32]) {
+        if self.wait > 0 {
+            self.wait -= (target.len() as u64).min(self.wait);
+            return;
+        }
+        self.now.input.extend_from_slice(input);
+        self.now.target.extend_from_slice(target);
+        self.now.prediction.extend_from_slice(prediction);
+        if self.now.target.len() >= WHOLE {
+            self.close();
+        }
+    }
+
+    /// Ends the stretch: it is whole, or there is a gap, or the streams end.
+    pub(super) fn close(&mut self) {
+        let now = std::mem::take(&mut self.now);
+        let length = now.target.len();
+        if length >= LEAST {
+            self.pause = (2 * self.pause).clamp(FIRST, LAST);
+            self.wait = self.pause - length as u64;
+        }
+        // At the end of the streams, or between gaps, a little of the present is worth less than much of what was just before.
+        if length > 0 && self.last.as_ref().is_none_or(|last| 2 * length >= last.target.len()) {
+            self.last = Some(Arc::new(now));
+        }
+    }
+
+    pub(super) fn last(&self) -> Option<Arc<Stretch>> {
+        self.last.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Streams whose samples are their own numbers.
+    fn push(scope: &mut Scope, from: u64, to: u64) -> u64 {
+        let (mut at, mut asked) = (from, 0);
+        while at < to {
+            scope.begin(at, || {
+                asked += 1;
+                Portrait { taps: vec![Default::default()], ..Portrait::default() }
+            });
+            let n = scope.to_boundary().min(to - at).min(512);
+            let samples: Vec<_> = (at..at + n).map(|i| Complex32::new(i as f32, 0.0)).collect();
+            scope.push(&samples, &samples, &samples);
+            at += n;
+        }
+        asked
+    }
+
+    #[test]
+    fn stretches_are_consecutive_samples_with_a_portrait_for_each_piece_and_seldom() {
+        let mut scope = Scope::default();
+        let asked = push(&mut scope, 0, 4_000_000);
+        assert!(asked < 4_000_000 / 512, "{asked}");
+        let last = scope.last().unwrap();
+        assert_eq!((last.target.len(), last.portraits.len()), (WHOLE, WHOLE / Stretch::PIECE));
+        assert!(last.start > 2_000_000 && last.input.iter().enumerate().all(|(i, z)| z.re == (last.start + i as u64) as f32));
+    }
+
+    #[test]
+    fn a_short_stream_is_kept_whole_and_a_gap_is_never_inside() {
+        let mut scope = Scope::default();
+        push(&mut scope, 0, 5000);
+        assert!(scope.last().is_none());
+        scope.close();
+        assert_eq!(scope.last().unwrap().target.len(), 5000);
+        let mut scope = Scope::default();
+        for k in 0..100 {
+            push(&mut scope, 4000 * k, 4000 * k + 3000);
+            scope.close();
+        }
+        let last = scope.last().unwrap();
+        assert!(last.start.is_multiple_of(4000) && last.target.len() == 3000, "{} from {}", last.target.len(), last.start);
+    }
+}

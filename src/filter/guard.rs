@@ -1,0 +1,351 @@
+//! What happens at samples that are no numbers, at gaps, and while learning is switched off: decided here for every tracker.
+
+use num_complex::Complex;
+use num_traits::Zero;
+use serde::{Deserialize, Serialize};
+
+#[cfg(feature = "blocks")]
+use super::Window;
+use super::{Adaptive, Portrait, Tracker, finite, state};
+use crate::{Real, Result};
+
+/// Samples that are looked at together; also the most that are copied at a time where one of them has to be replaced.
+const BLOCK: usize = 128;
+
+/// A [`Tracker`] behind the one policy for a stream as a radio delivers it.
+///
+/// - A sample of `tx` that is not finite counts as zero, and nothing is learned while it is in the window.
+/// - A sample of `rx` that is not finite is predicted and not learned from.
+/// - Behind a [`gap`](Self::gap) nothing is learned until the window lies behind it.
+/// - While [frozen](Self::freeze) nothing is learned.
+///
+/// Clean slices go to the tracker as they are. Results do not depend on how the streams are cut into calls.
+///
+/// ```
+/// use kaflow::{Complex, filter::{Guard, Nlms, Windowed}};
+/// # fn main() -> kaflow::Result<()> {
+/// let mut nlms = Guard::new(Windowed::new(Nlms::<f32>::new(2, 0.5, 1e-6)?, 2)?);
+/// let tx: Vec<_> = (0..500).map(|n| Complex::cis((n * n) as f32)).collect();
+/// let mut rx: Vec<_> = tx.iter().map(|x| x * 0.5).collect();
+/// rx[400].re = f32::NAN;
+/// let mut prediction = tx.clone();
+/// nlms.track(&tx, &rx, &mut prediction, None);
+/// assert!((prediction[400] - tx[400] * 0.5).norm() < 1e-4);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Guard<T: Real, F> {
+    tracker: F,
+    clean: Clean,
+    frozen: bool,
+    scalar: std::marker::PhantomData<T>,
+}
+
+impl<T: Real, F: Tracker<T>> Guard<T, F> {
+    /// Puts `tracker` behind the guard.
+    pub fn new(tracker: F) -> Self {
+        Self { tracker, clean: Clean::default(), frozen: false, scalar: std::marker::PhantomData }
+    }
+
+    /// The tracker inside.
+    pub fn tracker(&self) -> &F {
+        &self.tracker
+    }
+
+    /// The tracker without the guard.
+    pub fn into_inner(self) -> F {
+        self.tracker
+    }
+
+    /// Predicts `rx.len()` samples and learns those that may be learned from; all slices have that length.
+    ///
+    /// `variance`, where given, receives the variance of each prediction, NaN where the tracker does not know it.
+    pub fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+        assert!(tx.len() == rx.len() && tx.len() == prediction.len(), "slices of one length");
+        let mut at = 0;
+        while at < tx.len() {
+            let learn = !self.frozen && self.clean.is_clean();
+            let run = if self.frozen || learn { tx.len() } else { tx.len().min(at + self.clean.left as usize) };
+            let sound = leading_finite(&tx[at..run], &rx[at..run]);
+            let variance = variance.as_deref_mut();
+            if sound > 0 {
+                let span = at..at + sound;
+                at = span.end;
+                self.clean.pass(sound);
+                self.tracker.track(
+                    &tx[span.clone()],
+                    &rx[span.clone()],
+                    learn,
+                    &mut prediction[span.clone()],
+                    variance.map(|v| &mut v[span]),
+                );
+            } else {
+                at += self.replace(&tx[at..], &rx[at..], &mut prediction[at..], variance.map(|v| &mut v[at..]));
+            }
+        }
+    }
+
+    /// Samples of which none is learned from, the first one not finite; returns how many.
+    fn replace(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], variance: Option<&mut [T]>) -> usize {
+        let (mut clean_tx, mut clean_rx) = ([Complex::zero(); BLOCK], [Complex::zero(); BLOCK]);
+        let mut n = 0;
+        for (&u, &y) in tx.iter().zip(rx).take(BLOCK) {
+            if n > 0 && !self.frozen && self.clean.is_clean() && finite(u) && finite(y) {
+                break;
+            }
+            (clean_tx[n], _) = self.clean.push(u, self.tracker.taps());
+            clean_rx[n] = if finite(y) { y } else { Complex::zero() };
+            n += 1;
+        }
+        self.tracker.track(&clean_tx[..n], &clean_rx[..n], false, &mut prediction[..n], variance.map(|v| &mut v[..n]));
+        n
+    }
+
+    /// So many samples are missing before the next (0: an unknown number).
+    pub fn gap(&mut self, missing: u64) {
+        self.clean.gap(self.tracker.taps());
+        self.tracker.gap(missing);
+    }
+
+    /// Stops (`true`) or resumes (`false`) learning; predictions go on.
+    pub fn freeze(&mut self, frozen: bool) {
+        self.frozen = frozen;
+    }
+
+    /// What the tracker has learned so far, to look at. Allocates.
+    pub fn portrait(&self) -> Portrait {
+        self.tracker.portrait()
+    }
+}
+
+/// Whether learning is switched off is not part of the state.
+impl<T: Real, F: Tracker<T>> Adaptive for Guard<T, F> {
+    fn size(&self) -> usize {
+        self.tracker.size()
+    }
+
+    fn reset(&mut self) {
+        self.tracker.reset();
+        self.clean = Clean::default();
+    }
+
+    fn set(&mut self, name: &str, value: f64) -> Result<()> {
+        self.tracker.set(name, value)
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        state::encode("guard", &(self.tracker.save()?, &self.clean))
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+        let (tracker, clean): (Vec<u8>, Clean) = state::decode("guard", bytes)?;
+        self.tracker.restore(&tracker)?;
+        self.clean = Clean { left: clean.left.min(self.tracker.taps() as u64) };
+        Ok(())
+    }
+}
+
+/// How many pairs from the first on are finite in all four parts.
+fn leading_finite<T: Real>(tx: &[Complex<T>], rx: &[Complex<T>]) -> usize {
+    let sound = |(&u, &y): (&Complex<T>, &Complex<T>)| finite(u) & finite(y);
+    let mut at = 0;
+    for (tx, rx) in tx.chunks(BLOCK).zip(rx.chunks(BLOCK)) {
+        // All of them without a branch, which the compiler turns into vectors.
+        if !tx.iter().zip(rx).map(sound).fold(true, |all, one| all & one) {
+            return at + tx.iter().zip(rx).take_while(|&pair| sound(pair)).count();
+        }
+        at += tx.len();
+    }
+    at
+}
+
+/// Whether a window over a stream may be learned from: not while a gap or a sample that is no number is inside.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Clean {
+    /// Samples to go until it may.
+    left: u64,
+}
+
+impl Clean {
+    fn is_clean(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Takes in a sample; returns it or what it counts as, and whether a window of `taps` with it may be learned from.
+    fn push<T: Real>(&mut self, sample: Complex<T>, taps: usize) -> (Complex<T>, bool) {
+        let corrupt = !finite(sample);
+        if corrupt {
+            self.left = taps as u64;
+        }
+        let clean = self.is_clean();
+        self.pass(1);
+        (if corrupt { Complex::zero() } else { sample }, clean)
+    }
+
+    /// Takes in `samples` that are all finite.
+    fn pass(&mut self, samples: usize) {
+        self.left = self.left.saturating_sub(samples as u64);
+    }
+
+    fn gap(&mut self, taps: usize) {
+        self.left = self.left.max(taps.saturating_sub(1) as u64);
+    }
+}
+
+/// A [`Window`] under the policy of [`Guard`], for what feeds filters on vectors.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+#[cfg(feature = "blocks")]
+pub(crate) struct CleanWindow<T: Real> {
+    window: Window<T>,
+    clean: Clean,
+}
+
+#[cfg(feature = "blocks")]
+impl<T: Real> CleanWindow<T> {
+    pub(crate) fn new(taps: usize) -> Result<Self> {
+        Ok(Self { window: Window::new(taps)?, clean: Clean::default() })
+    }
+
+    /// Takes in a sample; shows the window, newest first, and whether to learn from it.
+    pub(crate) fn push(&mut self, sample: Complex<T>) -> (&[Complex<T>], bool) {
+        let (sample, clean) = self.clean.push(sample, self.window.taps());
+        (self.window.push(sample), clean)
+    }
+
+    /// Samples are missing before the next one.
+    pub(crate) fn gap(&mut self) {
+        self.clean.gap(self.window.taps());
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.window.clear();
+        self.clean = Clean::default();
+    }
+
+    /// Whether a window that was read from a file can be pushed to in place of this one.
+    pub(crate) fn check(&self, saved: &Self) -> Result<()> {
+        self.window.check(&saved.window)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes down what it is given: inputs, targets and whether to learn.
+    #[derive(Clone, Default)]
+    struct Recorder {
+        seen: Vec<(Complex<f32>, Complex<f32>, bool)>,
+        calls: usize,
+        gaps: Vec<u64>,
+    }
+
+    impl Adaptive for Recorder {
+        fn size(&self) -> usize {
+            0
+        }
+        fn reset(&mut self) {
+            self.seen.clear();
+        }
+        fn save(&self) -> Result<Vec<u8>> {
+            state::encode("recorder", &self.seen.len())
+        }
+        fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+            state::decode::<usize>("recorder", bytes).map(drop)
+        }
+    }
+
+    impl Tracker<f32> for Recorder {
+        fn taps(&self) -> usize {
+            3
+        }
+        fn track(&mut self, tx: &[Complex<f32>], rx: &[Complex<f32>], learn: bool, p: &mut [Complex<f32>], variance: Option<&mut [f32]>) {
+            assert!(tx.len() == rx.len() && tx.len() == p.len() && variance.is_none_or(|v| v.len() == tx.len()) && !tx.is_empty());
+            self.seen.extend(tx.iter().zip(rx).map(|(&u, &y)| (u, y, learn)));
+            self.calls += 1;
+        }
+        fn gap(&mut self, missing: u64) {
+            self.gaps.push(missing);
+        }
+    }
+
+    fn run(guard: &mut Guard<f32, Recorder>, tx: &[Complex<f32>], rx: &[Complex<f32>]) {
+        let (mut p, mut v) = (tx.to_vec(), vec![0.0; tx.len()]);
+        guard.track(tx, rx, &mut p, Some(&mut v));
+    }
+
+    fn streams() -> (Vec<Complex<f32>>, Vec<Complex<f32>>) {
+        let mut tx: Vec<_> = (0..1000).map(|n| Complex::new(n as f32, 1.0)).collect();
+        let mut rx = tx.clone();
+        for n in [0, 5, 7, 300, 301, 999] {
+            tx[n].im = f32::NAN;
+        }
+        for n in (20..400).step_by(20).chain(600..780) {
+            rx[n].re = f32::INFINITY;
+        }
+        (tx, rx)
+    }
+
+    #[test]
+    fn nothing_is_learned_from_a_corrupt_sample_or_while_one_is_in_the_window() {
+        let (tx, rx) = streams();
+        let mut guard = Guard::new(Recorder::default());
+        run(&mut guard, &tx, &rx);
+        for (n, &(u, y, learn)) in guard.tracker().seen.iter().enumerate() {
+            assert_eq!(u, if finite(tx[n]) { tx[n] } else { Complex::zero() }, "{n}");
+            assert_eq!(y, if finite(rx[n]) { rx[n] } else { Complex::zero() }, "{n}");
+            let clean = (n.saturating_sub(2)..=n).all(|k| finite(tx[k])) && finite(rx[n]);
+            assert_eq!(learn, clean, "{n}");
+        }
+        assert_eq!(guard.tracker().seen.len(), tx.len());
+    }
+
+    #[test]
+    fn cuts_change_nothing_and_clean_streams_are_passed_on_whole() {
+        let (tx, rx) = streams();
+        let mut whole = Guard::new(Recorder::default());
+        run(&mut whole, &tx[..400], &rx[..400]);
+        whole.gap(9);
+        whole.freeze(true);
+        run(&mut whole, &tx[400..450], &rx[400..450]);
+        whole.freeze(false);
+        run(&mut whole, &tx[450..], &rx[450..]);
+        for cut in [1, 2, 7, 129, 500] {
+            let mut pieces = Guard::new(Recorder::default());
+            for (from, to) in [(0, 400), (400, 450), (450, 1000)] {
+                pieces.freeze(from == 400);
+                if from == 400 {
+                    pieces.gap(9);
+                }
+                (from..to).step_by(cut).for_each(|at| run(&mut pieces, &tx[at..to.min(at + cut)], &rx[at..to.min(at + cut)]));
+            }
+            assert!(pieces.tracker().seen == whole.tracker().seen, "cut by {cut}");
+        }
+        let mut clean = Guard::new(Recorder::default());
+        run(&mut clean, &tx[400..600], &rx[400..600]);
+        assert_eq!(clean.tracker().calls, 1);
+    }
+
+    #[test]
+    fn a_gap_is_behind_the_window_before_anything_is_learned_and_that_is_saved() {
+        let (tx, rx) = (vec![Complex::new(1.0, 0.0); 10], vec![Complex::new(1.0, 0.0); 10]);
+        let mut guard = Guard::new(Recorder::default());
+        guard.gap(17);
+        run(&mut guard, &tx[..1], &rx[..1]);
+        let mut again = Guard::new(Recorder::default());
+        again.restore(&guard.save().unwrap()).unwrap();
+        run(&mut guard, &tx[1..], &rx[1..]);
+        run(&mut again, &tx[1..], &rx[1..]);
+        let learned = |guard: &Guard<f32, Recorder>| guard.tracker().seen.iter().map(|s| s.2).collect::<Vec<_>>();
+        assert_eq!(learned(&guard), [false, false, true, true, true, true, true, true, true, true]);
+        assert_eq!(learned(&again), learned(&guard)[1..]);
+        assert_eq!(guard.tracker().gaps, [17]);
+        let before = again.save().unwrap();
+        assert!(again.restore(b"nothing of the kind").is_err() && again.save().unwrap() == before);
+        again.gap(0);
+        again.reset();
+        run(&mut again, &tx[..2], &rx[..2]);
+        assert_eq!(learned(&again), [true, true], "reset forgets the gap");
+    }
+}
