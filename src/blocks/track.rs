@@ -16,7 +16,7 @@ use super::{Command, Controls, Fault, Latency, Probe, Report, Summary, TapHistor
 use crate::{
     files,
     filter::{Adaptive, Guard, Tracker},
-    metrics::Series,
+    metrics::{Series, Spread},
 };
 
 /// Predicts each sample of `rx` from the samples of `tx` up to it, and learns.
@@ -129,7 +129,7 @@ where
 {
     /// A block around `tracker` with buffers of another kind than the default.
     pub fn with_buffers(tracker: T) -> Self {
-        let core = Core { tracker: Guard::new(tracker), series: Series::new(4096, 0), missing: 0, observed: None, bypass: false, keep: None };
+        let core = Core { tracker: Guard::new(tracker), series: Series::new(4096, 0), spread: Spread::default(), missing: 0, observed: None, bypass: false, keep: None };
         let (controls, calls) = Controls::new();
         let (mut tx, mut rx, mut prediction, mut error) = (I::default(), I::default(), O::default(), O::default());
         for input in [&mut tx, &mut rx] {
@@ -166,7 +166,7 @@ where
     /// Keeps something to look at, in bounded memory: the tracker's taps at the end of each row of metrics, and now and then a
     /// [`Stretch`](super::Stretch) of the streams.
     pub fn observed(mut self) -> Self {
-        self.core.observed = Some(Observed::default());
+        self.core.observed = Some(Observed { taps: TapHistory::default(), scope: Scope::now_and_then(), glimpse: Scope::on_demand() });
         self
     }
 
@@ -283,6 +283,7 @@ where
 struct Core<T> {
     tracker: Guard<f32, T>,
     series: Series,
+    spread: Spread,
     /// Samples in gaps of known length.
     missing: u64,
     observed: Option<Observed>,
@@ -291,10 +292,16 @@ struct Core<T> {
 }
 
 /// What is kept to look at.
-#[derive(Default)]
 struct Observed {
     taps: TapHistory,
     scope: Scope,
+    glimpse: Scope,
+}
+
+impl Observed {
+    fn scopes(&mut self) -> [&mut Scope; 2] {
+        [&mut self.scope, &mut self.glimpse]
+    }
 }
 
 impl<T: Tracker<f32>> Core<T> {
@@ -309,6 +316,7 @@ impl<T: Tracker<f32>> Core<T> {
             }
             Command::Reset => self.tracker.reset(),
             Command::Set(name, value) => self.tracker.set(name, *value)?,
+            Command::Restore(state) => self.tracker.restore(state)?,
         }
         Ok(())
     }
@@ -319,6 +327,9 @@ impl<T: Tracker<f32>> Core<T> {
             nmse_db: self.series.last().nmse_db(),
             nmse_total_db: self.series.total().nmse_db(),
             centres: self.tracker.size(),
+            adapts: !self.tracker.frozen(),
+            bypass: self.bypass,
+            spread: self.spread,
         }
     }
 
@@ -346,14 +357,14 @@ impl<T: Tracker<f32>> Core<T> {
             if let Some((_, missing)) = gaps.next_if(|&(gap, _)| gap == at) {
                 self.tracker.gap(missing);
                 self.missing += missing;
-                self.observed.iter_mut().for_each(|o| o.scope.close());
+                self.observed.iter_mut().flat_map(Observed::scopes).for_each(Scope::close);
             }
             let to_snapshot = self.keep.as_ref().map_or(u64::MAX, |(every, _)| every - self.series.samples() % every);
-            let to_portrait = self.observed.as_ref().map_or(u64::MAX, |o| o.scope.to_boundary());
+            let to_portrait = self.observed.as_ref().map_or(u64::MAX, |o| o.scope.to_boundary().min(o.glimpse.to_boundary()));
             let room = self.series.to_boundary().min(to_snapshot).min(to_portrait).min(HOT as u64) as usize;
             let span = at..gaps.peek().map_or(rx.len(), |gap| gap.0).min(rx.len()).min(at + room);
-            if let Some(observed) = &mut self.observed {
-                observed.scope.begin(self.series.samples() + self.missing, || self.tracker.portrait());
+            for scope in self.observed.iter_mut().flat_map(Observed::scopes) {
+                scope.begin(self.series.samples() + self.missing, || self.tracker.portrait());
             }
             let p = &mut prediction[span.clone()];
             if self.bypass {
@@ -361,12 +372,13 @@ impl<T: Tracker<f32>> Core<T> {
             } else {
                 self.tracker.track(&tx[span.clone()], &rx[span.clone()], p, None);
             }
-            if let Some(observed) = &mut self.observed {
-                observed.scope.push(&tx[span.clone()], &rx[span.clone()], p);
+            for scope in self.observed.iter_mut().flat_map(Observed::scopes) {
+                scope.push(&tx[span.clone()], &rx[span.clone()], p);
             }
             at = span.end;
             let row = self.series.push(&rx[span.clone()], p, &mut error[span]);
             if row {
+                self.spread.push(&self.series.last());
                 if let Some(observed) = &mut self.observed {
                     observed.taps.offer(self.series.samples(), || self.tracker.portrait().taps);
                 }
@@ -394,7 +406,13 @@ where
 {
     async fn work(&mut self, io: &mut WorkIo, mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
         let start = Instant::now();
-        controls::obey(&self.calls, |command| self.core.obey(command));
+        controls::answer(&self.calls, |command| match command {
+            Some(command) => self.core.obey(command).map(|()| Vec::new()),
+            None => self.core.tracker.save(),
+        });
+        if let Some(observed) = self.core.observed.as_mut().filter(|_| self.probe.asked()) {
+            observed.glimpse.ask();
+        }
         let (tx, tx_tags) = self.tx.slice_with_tags();
         let (rx, rx_tags) = self.rx.slice_with_tags();
         let (tx_len, rx_len) = (tx.len(), rx.len());
@@ -427,7 +445,7 @@ where
             self.latency.add(n as u64, time);
             self.probe.write(self.core.report());
             if let Some(observed) = &self.core.observed {
-                self.probe.show(observed.scope.last());
+                self.probe.show(observed.scope.last(), observed.glimpse.last());
             }
             for metrics in self.due.drain(..) {
                 mo.post("metrics", metrics).await?;

@@ -322,9 +322,10 @@ impl<T: Real> Tracker<T> for Mixture<T> {
         self.members.iter_mut().for_each(|m| m.tracker.gap(missing));
     }
 
-    /// That of the member with the greatest weight.
+    /// That of the member with the greatest weight, and all weights.
     fn portrait(&self) -> Portrait {
         let best = self.members.iter().zip(&self.weights).max_by(|a, b| a.1.total_cmp(b.1));
-        best.map_or_else(Portrait::default, |(m, _)| m.tracker.portrait())
+        let best = best.map_or_else(Portrait::default, |(m, _)| m.tracker.portrait());
+        Portrait { members: self.weights().map(|(name, weight)| (name.to_owned(), weight)).collect(), ..best }
     }
 }

@@ -13,6 +13,8 @@ pub struct Portrait {
     pub weights: Vec<Weight>,
     /// The nonlinearity in front of the taps: envelopes in increasing order, and the gain `G(|x|)` at each.
     pub gain: Vec<(f64, Complex64)>,
+    /// The members of a mixture and their weights, which sum to 1.
+    pub members: Vec<(String, f64)>,
 }
 
 /// One weight of a kernel filter.

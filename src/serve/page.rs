@@ -15,10 +15,10 @@ pub(super) struct Part {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// What a browser opens.
-pub(super) const INDEX: Part = Part { path: "/", kind: "text/html; charset=utf-8", text: include_str!("page/index.html") };
+pub(super) static INDEX: Part = Part { path: "/", kind: "text/html; charset=utf-8", text: include_str!("page/index.html") };
 
 /// What that loads.
-pub(super) const PARTS: [Part; 6] = [
+pub(super) static PARTS: [Part; 6] = [
     Part { path: "/dashboard.css", kind: "text/css; charset=utf-8", text: include_str!("page/dashboard.css") },
     Part { path: "/dashboard.js", kind: SCRIPT, text: include_str!("page/dashboard.js") },
     Part { path: "/frames.js", kind: SCRIPT, text: include_str!("page/frames.js") },
@@ -28,10 +28,9 @@ pub(super) const PARTS: [Part; 6] = [
 ];
 
 impl Part {
-    /// Answers with this file.
-    pub(super) fn answer(&self) -> impl AsyncFn() -> Response + Clone + Send + Sync + 'static + use<> {
-        let (kind, text) = (self.kind, self.text);
-        async move || ([(header::CONTENT_TYPE, kind)], text).into_response()
+    /// The file as an answer.
+    pub(super) fn answer(&self) -> Response {
+        ([(header::CONTENT_TYPE, self.kind)], self.text).into_response()
     }
 }
 

@@ -35,9 +35,9 @@ struct Desk {
 }
 
 pub(super) fn router(control: Arc<dyn Control>, screen: Arc<Screen>, gate: Arc<gate::Gate>) -> Router {
-    let parts = page::PARTS.iter().fold(Router::new(), |router, part| router.route(part.path, get(part.answer())));
+    let parts = page::PARTS.iter().fold(Router::new(), |router, part| router.route(part.path, get(async || part.answer())));
     parts
-        .route("/", get(page::INDEX.answer()))
+        .route("/", get(async || page::INDEX.answer()))
         .route("/hello", get(async |State(desk): State<Desk>| Json(desk.control.hello())))
         .route("/state", get(async |State(desk): State<Desk>| Json(desk.control.state())))
         .route("/control", post(control_it))
