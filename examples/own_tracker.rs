@@ -5,7 +5,7 @@
 use futuresdr::prelude::Result;
 use kaflow::{
     Complex32,
-    filter::{Adaptive, Nlms, Tracker, Windowed},
+    filter::{Adaptive, Filter, Nlms, Tracker},
     flowgraphs::loopback,
 };
 
@@ -52,8 +52,8 @@ impl Tracker<f32> for OneTap {
 
 fn main() -> Result<()> {
     let one_tap = OneTap { cross: Complex32::new(0.0, 0.0), power: 0.0, memory: 0.97 };
-    let nlms = Windowed::new(Nlms::new(4, 0.5, 1e-6)?, 4)?;
-    for (name, tracker) in [("one tap", Box::new(one_tap) as Box<dyn Tracker<f32>>), ("NLMS, 4 taps", Box::new(nlms))] {
+    let nlms = Nlms::new(4, 0.5, 1e-6)?.on_stream();
+    for (name, tracker) in [("one tap", Box::new(one_tap) as Box<dyn Tracker<f32>>), ("NLMS, 4 taps", nlms)] {
         let series = loopback::run(tracker, 100_000, 0.0, 1e-4, 1)?;
         println!("{name}: {:.1} dB", series.total().nmse_db());
     }

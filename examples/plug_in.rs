@@ -8,7 +8,7 @@ use futuresdr::{
 };
 use kaflow::{
     blocks::Track,
-    filter::{Evict, Windowed, fklms},
+    filter::{Evict, Filter, fklms},
     kernel::Gaussian,
     observation::Gain,
 };
@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     // KLMS that forgets, on one sample at a time, at most 500 centres.
     let evict = Evict { budget: Some(500), floor: None };
     let fklms = fklms(Gaussian::new(0.5)?, Gain::Eta(0.5), 0.999, evict, 1)?;
-    let track = Track::new(Windowed::new(fklms, 1)?);
+    let track = Track::new(fklms.on_stream());
     let (prediction, error) = (NullSink::<Complex32>::new(), NullSink::<Complex32>::new());
     let mut fg = Flowgraph::new();
     connect!(fg,

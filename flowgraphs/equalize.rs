@@ -154,6 +154,10 @@ impl Adaptive for Cascade {
 }
 
 impl Filter<f32> for Cascade {
+    fn taps(&self) -> usize {
+        self.linear.taps()
+    }
+
     fn predict(&mut self, x: &[Complex32]) -> Complex32 {
         let estimate = self.linear.predict(x);
         self.kernel.predict(&[estimate])

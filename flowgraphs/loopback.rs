@@ -16,8 +16,8 @@ use crate::{
 /// noise is 20 dB down.
 ///
 /// ```
-/// use kaflow::{filter::{Nlms, Windowed}, flowgraphs::loopback};
-/// let nlms = Windowed::new(Nlms::new(4, 0.5, 1e-6)?, 4)?;
+/// use kaflow::{filter::{Filter, Nlms}, flowgraphs::loopback};
+/// let nlms = Nlms::new(4, 0.5, 1e-6)?.on_stream();
 /// let series = loopback::run(Box::new(nlms), 20_000, 0.0, 1e-4, 1).unwrap();
 /// assert!(series.last().nmse_db() < -10.0);
 /// # Ok::<(), kaflow::Error>(())

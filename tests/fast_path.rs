@@ -1,7 +1,7 @@
 //! The fast paths against the plain reference: every recipe, both precisions, every level of vector instructions that this machine has.
 
 use kaflow::filter::registry::{self, Value, Values};
-use kaflow::filter::{Adaptive, Evict, Filter, GaussianKernelFilter, Guard, Nlms, Tracker, Windowed, fklms, klms, norma, qklms};
+use kaflow::filter::{Adaptive, Evict, Filter, GaussianKernelFilter, Guard, Nlms, Tracker, fklms, klms, norma, qklms};
 use kaflow::kernel::{Centres, Gaussian, Kernel, Row, plain_row};
 use kaflow::observation::Gain;
 use kaflow::simd::Level;
@@ -20,6 +20,30 @@ impl<T: Real> Kernel<T> for Plain<T> {
     }
     fn describe(&self) -> String {
         self.0.describe()
+    }
+}
+
+/// A filter that does not say what it is: a stream gets it behind a window.
+struct OnVectors<F>(F);
+
+impl<F: Adaptive> Adaptive for OnVectors<F> {
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+}
+
+impl<T: Real, F: Filter<T>> Filter<T> for OnVectors<F> {
+    fn taps(&self) -> usize {
+        self.0.taps()
+    }
+    fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
+        self.0.predict(x)
+    }
+    fn adapt(&mut self, x: &[Complex<T>], y: Complex<T>) -> Complex<T> {
+        self.0.adapt(x, y)
     }
 }
 
@@ -118,10 +142,10 @@ impl Case {
     fn streams_agree<T: Real>(&self) -> Result<(), TestCaseError> {
         let (tx, rx) = self.signals::<T>();
         let build = || recipe(self.name, Plain(self.kernel()), Some(self.budget), self.taps);
-        let mut plain = Guard::new(Windowed::new(build(), self.taps).unwrap());
+        let mut plain = Guard::new(build().on_stream());
         let reference = run(&mut plain, &tx, &rx);
         for &level in Level::available() {
-            let fast = level.force(|| recipe(self.name, self.kernel(), Some(self.budget), self.taps).into_tracker().unwrap()).unwrap();
+            let fast = level.force(|| recipe(self.name, self.kernel(), Some(self.budget), self.taps).on_stream()).unwrap();
             let mut fast = Guard::new(fast);
             let error = worst(&run(&mut fast, &tx, &rx), &reference);
             prop_assert!(error <= bound::<T>(), "{level}, f{}: {error:e}", 8 * size_of::<T>());
@@ -264,9 +288,9 @@ fn streams_may_be_cut_anywhere() {
     }
     every_level(|level| {
         for (taps, budget) in [(1, 1), (4, 50), (3, 130)] {
-            check::<f32>(level, &|| recipe("fklms", Gaussian::new(1.5).unwrap(), Some(budget), taps).into_tracker().unwrap());
-            check::<f64>(level, &|| recipe("norma", Gaussian::new(1.5).unwrap(), Some(budget), taps).into_tracker().unwrap());
-            check::<f32>(level, &|| Box::new(Nlms::new(taps, 0.4, 1e-6).unwrap().into_tracker()));
+            check::<f32>(level, &|| recipe("fklms", Gaussian::new(1.5).unwrap(), Some(budget), taps).on_stream());
+            check::<f64>(level, &|| recipe("norma", Gaussian::new(1.5).unwrap(), Some(budget), taps).on_stream());
+            check::<f32>(level, &|| Nlms::new(taps, 0.4, 1e-6).unwrap().on_stream());
         }
     });
 }
@@ -290,9 +314,9 @@ fn events_mean_the_same_to_the_fast_path() {
         for (taps, budget) in [(1, 5), (4, 60), (9, 33)] {
             let kernel = Gaussian::new(0.8 * (taps as f64).sqrt()).unwrap();
             let mut rng = ChaCha8Rng::seed_from_u64(taps as u64);
-            let mut fast = Guard::new(recipe("fklms", kernel, Some(budget), taps).into_tracker().unwrap());
-            let plain = Windowed::new(recipe("fklms", Plain(kernel), Some(budget), taps), taps).unwrap();
-            let mut plain = Guard::new(Box::new(plain) as Box<dyn Tracker<f64>>);
+            let mut fast = Guard::new(recipe("fklms", kernel, Some(budget), taps).on_stream());
+            let mut plain = Guard::new(recipe("fklms", Plain(kernel), Some(budget), taps).on_stream());
+            assert_eq!((fast.tracker().form(), plain.tracker().form()), ("sliding", "windowed"));
             let mut at = 0;
             while at < tx.len() {
                 let n = rng.random_range(1..150).min(tx.len() - at);
@@ -316,10 +340,8 @@ fn a_restored_tracker_goes_on_bit_for_bit() {
         let (mut tx, rx) = signals::<f32>(5, 1200);
         tx[500].re = f32::NAN;
         for cut in [0, 3, 40, 77, 333, 505, 640, 1100] {
-            let build: [Build; 2] = [
-                || recipe("fklms", Gaussian::new(1.4).unwrap(), Some(60), 3).into_tracker().unwrap(),
-                || Box::new(Nlms::new(5, 0.4, 1e-6).unwrap().into_tracker()),
-            ];
+            let build: [Build; 2] =
+                [|| recipe("fklms", Gaussian::new(1.4).unwrap(), Some(60), 3).on_stream(), || Nlms::new(5, 0.4, 1e-6).unwrap().on_stream()];
             for build in build {
                 let mut first = Guard::new(build());
                 run(&mut first, &tx[..cut], &rx[..cut]);
@@ -331,8 +353,8 @@ fn a_restored_tracker_goes_on_bit_for_bit() {
                 assert_eq!(second.size(), first.size());
             }
         }
-        let tracker = recipe("fklms", Gaussian::<f32>::new(1.4).unwrap(), Some(60), 3).into_tracker().unwrap();
-        let mut other = recipe("fklms", Gaussian::<f32>::new(1.4).unwrap(), Some(61), 3).into_tracker().unwrap();
+        let tracker = recipe("fklms", Gaussian::<f32>::new(1.4).unwrap(), Some(60), 3).on_stream();
+        let mut other = recipe("fklms", Gaussian::<f32>::new(1.4).unwrap(), Some(61), 3).on_stream();
         assert!(other.restore(&tracker.save().unwrap()).is_err(), "another budget");
     });
 }
@@ -344,8 +366,9 @@ fn nlms_in_planes_is_nlms() {
             let (mut tx, mut rx) = signals::<T>(taps as u64, 1500);
             tx[200].re = T::infinity();
             rx[300].im = T::nan();
-            let mut fast = Guard::new(Nlms::<T>::new(taps, 0.5, 1e-3).unwrap().into_tracker());
-            let mut plain = Guard::new(Windowed::new(Nlms::<T>::new(taps, 0.5, 1e-3).unwrap(), taps).unwrap());
+            let mut fast = Guard::new(Nlms::<T>::new(taps, 0.5, 1e-3).unwrap().on_stream());
+            let mut plain = Guard::new(OnVectors(Nlms::<T>::new(taps, 0.5, 1e-3).unwrap()).on_stream());
+            assert_eq!((fast.tracker().form(), plain.tracker().form()), ("planes", "windowed"));
             for (i, (tx, rx)) in tx.chunks(400).zip(rx.chunks(400)).enumerate() {
                 let error = worst(&run(&mut fast, tx, rx), &run(&mut plain, tx, rx));
                 assert!(error <= bound::<T>(), "{level}, {taps} taps, chunk {i}: {error:e}");
@@ -363,16 +386,62 @@ fn nlms_in_planes_is_nlms() {
 }
 
 #[test]
+fn every_way_to_a_stream_leads_to_the_fast_form() {
+    let budget = Evict { budget: Some(20), floor: None };
+    let gaussian = || Gaussian::<f32>::new(1.0).unwrap();
+    let direct = || fklms(gaussian(), Gain::Eta(0.5), 0.99, budget, 4).unwrap();
+    let boxed: Box<dyn Kernel<f32>> = Box::new(gaussian());
+    let by_name = |name: &str| {
+        let recipe = registry::recipe(name).unwrap();
+        let given: Values = recipe.has("budget").then(|| ("budget".into(), Value::Number(20.0))).into_iter().collect();
+        registry::tracker::<f32>(&recipe.settle(&given, 1.0).unwrap(), 4).unwrap()
+    };
+    let mut learned = direct();
+    learned.adapt(&[Complex::new(1.0, 0.0); 4], Complex::new(1.0, 0.0));
+    for (what, tracker, form) in [
+        ("fKLMS", direct().on_stream(), "sliding"),
+        ("with a boxed kernel", fklms(boxed, Gain::Eta(0.5), 0.99, budget, 4).unwrap().on_stream(), "sliding"),
+        ("in a box", (Box::new(direct()) as Box<dyn Filter<f32>>).on_stream(), "sliding"),
+        ("that has learned", learned.on_stream(), "sliding"),
+        ("KLMS by name", by_name("klms"), "sliding"),
+        ("fKLMS by name", by_name("fklms"), "sliding"),
+        ("NORMA by name", by_name("norma"), "sliding"),
+        ("NLMS", Nlms::new(4, 0.5, 1e-6).unwrap().on_stream(), "planes"),
+        ("NLMS by name", by_name("nlms"), "planes"),
+        ("QKLMS by name", by_name("qklms"), "windowed"),
+    ] {
+        assert_eq!((tracker.form(), tracker.taps()), (form, 4), "{what}");
+    }
+}
+
+#[test]
+fn a_filter_that_has_learned_vectors_goes_on_with_them_on_a_stream() {
+    let (tx, rx) = signals::<f64>(11, 400);
+    let teach = |filter: &mut dyn Filter<f64>| {
+        tx.chunks_exact(3).zip(&rx).take(30).for_each(|(x, &y)| {
+            filter.adapt(x, y);
+        })
+    };
+    let mut fast = recipe("fklms", Gaussian::new(1.2).unwrap(), Some(50), 3);
+    let mut plain = recipe("fklms", Plain(Gaussian::new(1.2).unwrap()), Some(50), 3);
+    teach(&mut fast);
+    teach(&mut plain);
+    let (mut fast, mut plain) = (Guard::new(fast.on_stream()), Guard::new(plain.on_stream()));
+    let error = worst(&run(&mut fast, &tx, &rx), &run(&mut plain, &tx, &rx));
+    assert!(error <= bound::<f64>(), "{error:e}");
+}
+
+#[test]
 fn the_registry_gives_streams_the_same_filter() {
     let (tx, rx) = signals::<f64>(1, 600);
-    for recipe in registry::RECIPES.iter().filter(|r| r.task == registry::Task::Regression) {
+    for recipe in registry::RECIPES.iter().filter(|r| r.task() == registry::Task::Regression) {
         let mut given = Values::new();
-        if recipe.parameters.iter().any(|(name, _)| *name == "budget") {
+        if recipe.has("budget") {
             given.insert("budget".into(), Value::Number(40.0));
         }
         let settings = recipe.settle(&given, 2.0).unwrap();
         let mut fast = Guard::new(registry::tracker::<f64>(&settings, 4).unwrap());
-        let mut plain = Guard::new(Windowed::new(registry::filter::<f64>(&settings, 4).unwrap(), 4).unwrap());
+        let mut plain = Guard::new(OnVectors(registry::filter::<f64>(&settings, 4).unwrap()).on_stream());
         let error = worst(&run(&mut fast, &tx, &rx), &run(&mut plain, &tx, &rx));
         assert!(error <= bound::<f64>(), "{}: {error:e}", recipe.name);
     }

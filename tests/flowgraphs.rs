@@ -5,7 +5,7 @@ use std::path::Path;
 
 use kaflow::{
     channel::{FadingConfig, Profile, Scenario, TestBed},
-    filter::{Filter, Guard, KrlsT, Nlms, Rls, Tracker, Windowed},
+    filter::{Filter, Guard, KrlsT, Nlms, Rls, Tracker},
     flowgraphs::{
         equalize::{self, Cascade, Link},
         loopback, mimo, replay,
@@ -17,7 +17,7 @@ use kaflow::{
 };
 
 fn rls(taps: usize) -> Box<dyn Tracker<f32>> {
-    Box::new(Windowed::new(Rls::new(taps, 0.999, 0.01).unwrap(), taps).unwrap())
+    Rls::new(taps, 0.999, 0.01).unwrap().on_stream()
 }
 
 fn record(path: &Path, samples: &[kaflow::Complex32]) -> Recording {
@@ -43,7 +43,7 @@ fn replay_of_recordings_is_the_bare_tracker_on_the_aligned_samples() {
     let run = TestBed::run(&scenario).unwrap();
     let late: Vec<_> = vec![Default::default(); 100].into_iter().chain(run.rx[0].iter().copied()).collect();
     let (tx, rx) = (record(&directory.path().join("tx"), &run.tx[0]), record(&directory.path().join("rx"), &late));
-    let nlms = || Box::new(Windowed::new(Nlms::new(4, 0.5, 1e-6).unwrap(), 4).unwrap());
+    let nlms = || Nlms::new(4, 0.5, 1e-6).unwrap().on_stream();
     let error = directory.path().join("error");
     let found = replay::run(tx, rx, nlms(), false, &error).unwrap();
     assert_eq!(found.alignment.whole(), 100);

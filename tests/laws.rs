@@ -38,8 +38,8 @@ fn build<T: Real>(name: &str, given: &[(&str, f64)]) -> Box<dyn Filter<T>> {
     registry::filter(&registry::recipe(name).unwrap().settle(&values, 1.5).unwrap(), TAPS).unwrap()
 }
 
-fn tracker<T: Real>(name: &str, given: &[(&str, f64)]) -> Guard<T, Windowed<T, Box<dyn Filter<T>>>> {
-    Guard::new(Windowed::new(build(name, given), TAPS).unwrap())
+fn tracker<T: Real>(name: &str, given: &[(&str, f64)]) -> Guard<T, Box<dyn Tracker<T>>> {
+    Guard::new(build(name, given).on_stream())
 }
 
 fn run<F: Tracker<f64>>(tracker: &mut Guard<f64, F>, tx: &[Complex<f64>], rx: &[Complex<f64>]) -> Vec<Complex<f64>> {
@@ -464,7 +464,7 @@ proptest! {
         let recipe = registry::recipe(name).unwrap();
         for (p, v) in [("eta", eta), ("lambda", lambda), ("sigma", sigma)] {
             let free = !given.iter().any(|(n, _)| *n == p || (*n == "diffusion-ratio" && p == "eta"));
-            if free && name != "lms" && recipe.parameters.iter().any(|(n, _)| *n == p) {
+            if free && name != "lms" && recipe.has(p) {
                 given.push((p, v));
             }
         }

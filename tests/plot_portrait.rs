@@ -55,16 +55,19 @@ fn filters_by_lag_show_the_weights_of_the_dictionary() {
         ("norma", |k, g, e| norma(k, g, 0.1, e, TAPS).unwrap()),
     ];
     for (name, recipe) in recipes {
-        let mut plain = Guard::new(Windowed::new(recipe(kernel(), gain, budget), TAPS).unwrap());
-        let mut by_lag = Guard::new(Sliding::new(recipe(kernel(), gain, budget)).ok().unwrap());
+        let (mut plain, mut window) = (recipe(kernel(), gain, budget), Window::new(TAPS).unwrap());
+        let mut by_lag = Guard::new(recipe(kernel(), gain, budget).on_stream());
+        assert_eq!(by_lag.tracker().form(), "sliding");
         let mut p = vec![Complex::new(0.0, 0.0); 7];
         // Seven at a time: every place in a block of eight is looked at.
         for (i, (tx, rx)) in tx.chunks_exact(7).zip(rx.chunks_exact(7)).enumerate() {
-            plain.track(tx, rx, &mut p, None);
+            tx.iter().zip(rx).for_each(|(&u, &y)| {
+                plain.adapt(window.push(u), y);
+            });
             by_lag.track(tx, rx, &mut p, None);
             let (a, b) = (sorted(plain.portrait()), sorted(by_lag.portrait()));
             assert_eq!(a.len(), b.len(), "{name}, after {i}");
-            let mut dictionary: Vec<_> = plain.tracker().filter().dictionary().map(|(_, a, born)| (born, a[0].hypot(a[1]))).collect();
+            let mut dictionary: Vec<_> = plain.dictionary().map(|(_, a, born)| (born, a[0].hypot(a[1]))).collect();
             dictionary.sort_by_key(|d| std::cmp::Reverse(d.0));
             for ((a, b), (_, size)) in a.iter().zip(&b).zip(&dictionary) {
                 assert_eq!(a.age, b.age, "{name}, after {i}");

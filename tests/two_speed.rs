@@ -7,7 +7,7 @@ mod common;
 use common::shared;
 use kaflow::channel::{Doppler, Scenario, TestBed};
 use kaflow::filter::two_speed::{Motion, TwoSpeed, TwoSpeedConfig, pair};
-use kaflow::filter::{Adaptive, Guard, Mixture, MixtureConfig, Residual, Tracker, registry};
+use kaflow::filter::{Adaptive, Filter, Guard, Mixture, MixtureConfig, Residual, Tracker, registry};
 use kaflow::{Complex, Complex32};
 
 /// One tracked stream.
@@ -62,8 +62,8 @@ fn recorded(set: &str) -> Option<(Vec<Complex32>, Vec<Complex32>)> {
     Some((read("tx")?, read("rx")?))
 }
 
-fn mixture(taps: usize, advance: usize) -> Guard<f32, Mixture<f32>> {
-    Guard::new(Mixture::standard(&MixtureConfig { taps, advance, ..MixtureConfig::default() }).unwrap())
+fn mixture(taps: usize) -> Guard<f32, Mixture<f32>> {
+    Guard::new(Mixture::standard(&MixtureConfig { taps, ..MixtureConfig::default() }).unwrap())
 }
 
 fn bare(config: TwoSpeedConfig) -> TwoSpeed<f32> {
@@ -80,7 +80,7 @@ fn goals_are_reached_by_the_mixture_as_it_comes() {
         let runs: Vec<Run> = (1..=4)
             .map(|seed| {
                 let (tx, rx) = simulated(preset, seed, 1e-3, 6000);
-                track(&mut mixture(4, 0), &tx, &rx)
+                track(&mut mixture(4), &tx, &rx)
             })
             .collect();
         let mean = runs.iter().map(|r| r.nmse_from(500)).sum::<f64>() / 4.0;
@@ -100,7 +100,7 @@ fn goals_are_reached_by_the_mixture_as_it_comes() {
     for (set, taps, advance, from, goal) in sets {
         let Some((tx, rx)) = recorded(set) else { continue };
         let (tx, rx) = pair(&tx, &rx, advance);
-        let nmse = track(&mut mixture(taps, advance), tx, rx).nmse_from(from);
+        let nmse = track(&mut mixture(taps), tx, rx).nmse_from(from);
         println!("{set}, {taps} taps, {advance} ahead: goal {goal:.1} dB, reached {nmse:.2} dB");
         assert!(nmse <= goal, "{set}: {nmse}");
     }
@@ -134,7 +134,7 @@ fn power_steps_are_survived() {
                 clean + Complex::new(noise[n].re as f32, noise[n].im as f32) * 0.02
             })
             .collect();
-        let mut mixture = mixture(4, 0);
+        let mut mixture = mixture(4);
         for run in [track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx), track(&mut mixture, &tx, &rx)] {
             let before = run.nmse(5000..10_000);
             for (what, range) in [("after the step", 12_000..20_000), ("after the way back", 22_000..30_000)] {
@@ -219,7 +219,7 @@ fn leading_silence_pauses_and_corrupt_samples_do_no_lasting_harm() {
     for (what, damage) in cases {
         let (mut tx, mut rx) = (tx.clone(), rx.clone());
         damage(&mut tx, &mut rx);
-        let mut mixture = mixture(4, 0);
+        let mut mixture = mixture(4);
         for (name, run) in
             [("two-speed", track(&mut two_speed(TwoSpeedConfig::default()), &tx, &rx)), ("mixture", track(&mut mixture, &tx, &rx))]
         {
@@ -300,7 +300,7 @@ fn memory_of_the_amplifier_is_learned() {
     println!("amplifier with memory: {without:.2} dB, with memory 1 {with:.2} dB");
     assert!(with < without - 6.0, "{with} and {without}");
     // Nobody has to know that: the mixture has members for it.
-    let nmse = track(&mut mixture(4, 0), &tx, &rx).nmse_from(8000);
+    let nmse = track(&mut mixture(4), &tx, &rx).nmse_from(8000);
     println!("amplifier with memory: mixture {nmse:.2} dB");
     assert!(nmse < -30.0, "{nmse}");
 }
@@ -329,7 +329,7 @@ fn the_mixture_keeps_up_with_a_memory_polynomial_on_its_own_ground() {
             .collect();
         let recipe = registry::recipe("mp-rls").unwrap().settle(&registry::Values::new(), 2.0).unwrap();
         let polynomial = track(&mut Guard::new(registry::tracker(&recipe, 4).unwrap()), &tx, &rx).nmse_from(8000);
-        let nmse = track(&mut mixture(4, 0), &tx, &rx).nmse_from(8000);
+        let nmse = track(&mut mixture(4), &tx, &rx).nmse_from(8000);
         println!("memory polynomial, noise {noise_db} dB, Doppler {doppler}: mixture {nmse:.2} dB, mp-rls {polynomial:.2} dB");
         assert!(nmse < polynomial + 0.5, "noise {noise_db} dB, Doppler {doppler}: {nmse} and {polynomial}");
     }
@@ -354,7 +354,7 @@ fn intervals_hold_what_they_promise() {
         let (tx, rx) = simulated(preset, 11, doppler, 12_000);
         let coverage = track(&mut two_speed(TwoSpeedConfig { span, ..TwoSpeedConfig::default() }), &tx, &rx).coverage(500, preset == "e");
         assert!((93.0..=97.0).contains(&coverage), "{preset} at {doppler}: {coverage} %");
-        let coverage = track(&mut mixture(4, 0), &tx, &rx).coverage(500, preset == "e");
+        let coverage = track(&mut mixture(4), &tx, &rx).coverage(500, preset == "e");
         assert!((93.0..=97.0).contains(&coverage), "mixture on {preset} at {doppler}: {coverage} %");
     }
 }
@@ -368,7 +368,7 @@ fn the_mixture_is_not_much_worse_than_its_best_member() {
             .into_iter()
             .map(|(_, config)| track(&mut two_speed(config), &tx, &rx).nmse_from(500))
             .fold(f64::INFINITY, f64::min);
-        let nmse = track(&mut mixture(4, 0), &tx, &rx).nmse_from(500);
+        let nmse = track(&mut mixture(4), &tx, &rx).nmse_from(500);
         println!("{preset} at {doppler}: mixture {nmse:.2} dB, best member {best:.2} dB");
         assert!(nmse < best + 0.1, "{preset} at {doppler}: {nmse}, best member {best}");
     }
@@ -429,7 +429,7 @@ fn results_do_not_depend_on_how_the_streams_are_cut() {
         || Box::new(bare(TwoSpeedConfig::default())),
         || Box::new(bare(TwoSpeedConfig { widely_linear: true, taps: 3, ..TwoSpeedConfig::default() })),
         || Box::new(bare(TwoSpeedConfig { carrier: true, memory: 1, ..TwoSpeedConfig::default() })),
-        || Box::new(mixture(4, 0).into_inner()),
+        || Box::new(mixture(4).into_inner()),
         || Box::new(Residual::new(Box::new(bare(TwoSpeedConfig::default())), Box::new(bare(TwoSpeedConfig::default())))),
     ];
     for build in build {
@@ -451,7 +451,7 @@ fn a_restored_tracker_goes_on_as_if_it_had_never_stopped() {
     let (tx, rx) = simulated("d", 9, 1e-3, 4000);
     let build: [Build; 3] = [
         || Box::new(bare(TwoSpeedConfig { carrier: true, widely_linear: true, ..TwoSpeedConfig::default() })),
-        || Box::new(mixture(4, 0).into_inner()),
+        || Box::new(mixture(4).into_inner()),
         || Box::new(Residual::new(Box::new(bare(TwoSpeedConfig::default())), Box::new(bare(TwoSpeedConfig::default())))),
     ];
     for build in build {
@@ -498,7 +498,7 @@ fn the_second_stage_of_a_residual_finds_what_the_first_cannot() {
     let gaussian = kaflow::kernel::Gaussian::new(2.0).unwrap();
     let gain = kaflow::observation::Gain::Eta(0.2);
     let qklms = kaflow::filter::qklms(gaussian, gain, 1.0, kaflow::filter::Evict { budget: Some(300), floor: None }, 2).unwrap();
-    let mut residual = Guard::new(Residual::new(linear(), Box::new(kaflow::filter::Windowed::new(qklms, 2).unwrap())));
+    let mut residual = Guard::new(Residual::new(linear(), qklms.on_stream()));
     let both = track(&mut residual, &tx, &rx);
     println!("linear {alone:.2} dB, with QKLMS on its error {:.2} dB, trust {:.2}", both.nmse_from(5000), residual.tracker().trust());
     assert!(both.nmse_from(5000) < alone - 0.5);
@@ -508,7 +508,7 @@ fn the_second_stage_of_a_residual_finds_what_the_first_cannot() {
     let good = || Box::new(bare(TwoSpeedConfig { span: 150.0, ..TwoSpeedConfig::default() }));
     let alone = track(&mut Guard::new(good()), &tx, &rx).nmse_from(5000);
     let nothing = kaflow::filter::Nlms::new(4, 1.0, 1e-6).unwrap();
-    let mut residual = Guard::new(Residual::new(good(), Box::new(kaflow::filter::Windowed::new(nothing, 4).unwrap())));
+    let mut residual = Guard::new(Residual::new(good(), nothing.on_stream()));
     let both = track(&mut residual, &tx, &rx).nmse_from(5000);
     assert!(both < alone + 0.1, "{both} and {alone}");
 }
@@ -517,7 +517,6 @@ fn the_second_stage_of_a_residual_finds_what_the_first_cannot() {
 fn wrong_parameters_are_named() {
     let wrong = [
         ("taps", TwoSpeedConfig { taps: 0, ..TwoSpeedConfig::default() }),
-        ("advance", TwoSpeedConfig { advance: 4, ..TwoSpeedConfig::default() }),
         ("centres", TwoSpeedConfig { centres: 1, ..TwoSpeedConfig::default() }),
         ("memory", TwoSpeedConfig { memory: 99, ..TwoSpeedConfig::default() }),
         ("span", TwoSpeedConfig { span: f64::NAN, ..TwoSpeedConfig::default() }),
@@ -544,7 +543,7 @@ fn wrong_parameters_are_named() {
     }
     let error = tracker.set("sigma", 1.0).unwrap_err().to_string();
     assert!(error.contains("span"), "{error}");
-    let mut mixture = mixture(4, 0);
+    let mut mixture = mixture(4);
     assert!(mixture.set("evidence", 2.0).is_err() && mixture.set("evidence", 0.98).is_ok() && mixture.set("span", 9.0).is_err());
     assert!(Mixture::<f32>::new(Vec::new(), 0.9).is_err());
 }

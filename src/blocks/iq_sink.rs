@@ -4,21 +4,25 @@ use std::{
     fs::File,
     io::{BufWriter, Write},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, gap_length};
+use super::{Fault, TIME, gap_length};
 use crate::{
     Error,
-    iq::{Writer, sigmf::Meta},
+    iq::{
+        Writer,
+        sigmf::{Meta, datetime},
+    },
 };
 
 /// Writes a stream to a file: SigMF, or raw `cf32_le`.
 ///
 /// # Stream Inputs
 ///
-/// `input`. A tag [`gap`](super::gap) starts a new capture in SigMF, whose index jumps over the hole; a raw file cannot say it.
+/// `input`. A tag [`gap`](super::gap) starts a new capture in SigMF, whose index jumps over it; a raw file cannot say it.
 ///
 /// # Stream Outputs
 ///
@@ -58,7 +62,15 @@ where
     file: Option<Target>,
     written: u64,
     flush: Option<Flush>,
+    date: Option<Date>,
     fault: Fault,
+}
+
+/// When the stream began: by the clock of the computer, by that of the radio in nanoseconds, and samples in gaps since.
+struct Date {
+    began: SystemTime,
+    first_ns: Option<u64>,
+    missing: u64,
 }
 
 /// How often to flush, and whom to tell.
@@ -85,7 +97,7 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     fn with_buffers(target: Target) -> Self {
         let mut input = I::default();
         input.set_min_buffer_size_in_items(super::BUFFER);
-        Self { input, file: Some(target), written: 0, flush: None, fault: Fault::default() }
+        Self { input, file: Some(target), written: 0, flush: None, date: None, fault: Fault::default() }
     }
 
     /// Writes SigMF through `writer`; buffers of any kind.
@@ -101,6 +113,12 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
         self
     }
 
+    /// Writes into each capture of a SigMF recording when it began, the first one being taken at `began`; by tags [`TIME`] where there are some, else by counting samples.
+    pub fn dated(mut self, began: SystemTime) -> Self {
+        self.date = Some(Date { began, first_ns: None, missing: 0 });
+        self
+    }
+
     /// Samples written.
     pub fn written(&self) -> u64 {
         self.written
@@ -109,6 +127,14 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     /// A handle that says why the block failed, if it did.
     pub fn fault(&self) -> Fault {
         self.fault.clone()
+    }
+}
+
+/// The radio's time, when `tag` tells it.
+fn time_ns(tag: &Tag) -> Option<u64> {
+    match tag {
+        Tag::NamedUsize(name, time) if name == TIME => Some(*time as u64),
+        _ => None,
     }
 }
 
@@ -127,6 +153,23 @@ impl Target {
         match self {
             Self::Sigmf(writer) => writer.gap(missing as u64),
             Self::Raw(..) => Ok(()),
+        }
+    }
+
+    /// Says when the capture that is about to begin does.
+    fn date(&mut self, date: &mut Date, gap: usize, time_ns: Option<u64>) {
+        let Self::Sigmf(writer) = self else { return };
+        date.missing += gap as u64;
+        date.first_ns = date.first_ns.or(time_ns);
+        let counted = (writer.len() + date.missing) as f64 / writer.meta_mut().global.sample_rate.unwrap_or(f64::INFINITY);
+        let told = time_ns.zip(date.first_ns).map(|(now, first)| Duration::from_nanos(now.saturating_sub(first)));
+        let since = told.unwrap_or(Duration::try_from_secs_f64(counted).unwrap_or_default());
+        let length = writer.len();
+        if let Some(capture) = writer.meta_mut().captures.iter_mut().find(|c| c.sample_start == length) {
+            capture.datetime = Some(datetime(date.began + since));
+            if let Some(time) = time_ns {
+                capture.extra.insert("kaflow:time_ns".into(), time.into());
+            }
         }
     }
 
@@ -149,15 +192,20 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     /// Writes what there is, cut at gaps and where a flush is due.
     fn store(&mut self) -> crate::Result<usize> {
         let (input, tags) = self.input.slice_with_tags();
-        let mut holes: Vec<_> = tags.iter().filter_map(|t| gap_length(&t.tag).map(|missing| (t.index, missing))).collect();
-        holes.sort_unstable();
+        let mut gaps: Vec<_> = tags.iter().filter_map(|t| gap_length(&t.tag).map(|missing| (t.index, missing))).collect();
+        gaps.sort_unstable();
+        let time_at = |at: usize| tags.iter().filter(|t| t.index == at).find_map(|t| time_ns(&t.tag));
         let Some(target) = &mut self.file else { return Ok(input.len()) };
-        let (mut at, mut holes) = (0, holes.into_iter().filter(|h| h.0 < input.len()).peekable());
+        let (mut at, mut gaps) = (0, gaps.into_iter().filter(|gap| gap.0 < input.len()).peekable());
+        if let Some(date) = self.date.as_mut().filter(|_| self.written == 0 && !input.is_empty()) {
+            target.date(date, 0, time_at(0));
+        }
         while at < input.len() {
-            while let Some((_, missing)) = holes.next_if(|h| h.0 == at) {
+            while let Some((_, missing)) = gaps.next_if(|gap| gap.0 == at) {
                 target.gap(missing)?;
+                self.date.iter_mut().for_each(|date| target.date(date, missing, time_at(at)));
             }
-            let mut end = holes.peek().map_or(input.len(), |h| h.0);
+            let mut end = gaps.peek().map_or(input.len(), |gap| gap.0);
             if let Some((every, _)) = &self.flush {
                 end = end.min(at.saturating_add((every - self.written % every) as usize));
             }

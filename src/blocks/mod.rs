@@ -91,9 +91,9 @@ pub use soapy_health::Health;
 #[cfg(feature = "soapy")]
 pub use soapy_sink::SoapySink;
 #[cfg(feature = "soapy")]
-pub use soapy_source::{SoapySource, TIME};
+pub use soapy_source::SoapySource;
 pub use staged::Staged;
-pub use tags::{GAP, gap, gap_length};
+pub use tags::{GAP, TIME, gap, gap_length};
 pub use taps::TapHistory;
 pub use track::{Snapshot, Track};
 pub use track_mimo::TrackMimo;

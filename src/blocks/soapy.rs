@@ -212,6 +212,11 @@ impl Radio {
         })
     }
 
+    /// The device that transmits.
+    pub fn tx_device(&self) -> Option<&Device> {
+        self.tx_device.as_ref()
+    }
+
     /// The device that receives.
     pub fn rx_device(&self) -> Option<&Device> {
         self.rx_device.as_ref()

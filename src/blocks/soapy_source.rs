@@ -11,11 +11,8 @@ use soapysdr::{ErrorCode, RxStream};
 
 use super::soapy::{DEAD_AFTER, PACKET, PATIENCE_US, Shared};
 use super::soapy_health::Health;
-use super::{Fault, Radio, gap};
+use super::{Fault, Radio, TIME, gap};
 use crate::Error;
-
-/// The name of the tag with the hardware time, in nanoseconds, of the sample that it is on.
-pub const TIME: &str = "time_ns";
 
 /// Receives with any SoapySDR device.
 ///

@@ -8,6 +8,9 @@ use futuresdr::runtime::{
 /// The name of the tag on the first sample behind a hole.
 pub const GAP: &str = "gap";
 
+/// The name of the tag with the hardware time, in nanoseconds, of the sample that it is on.
+pub const TIME: &str = "time_ns";
+
 /// The tag that says `missing` samples are missing before the sample it is on (0: an unknown number).
 pub fn gap(missing: usize) -> Tag {
     Tag::NamedUsize(GAP.into(), missing)

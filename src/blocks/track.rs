@@ -48,7 +48,7 @@ use crate::{
 /// # Usage
 /// ```
 /// use futuresdr::{blocks::{NullSink, VectorSink, VectorSource}, prelude::*};
-/// use kaflow::{blocks::Track, filter::{Nlms, Windowed}};
+/// use kaflow::{blocks::Track, filter::{Filter, Nlms}};
 ///
 /// # fn main() -> Result<()> {
 /// let tx: Vec<_> = (0..1000).map(|i| Complex32::from_polar(1.0, (i * i) as f32)).collect();
@@ -56,7 +56,7 @@ use crate::{
 ///
 /// let mut fg = Flowgraph::new();
 /// let (tx, rx) = (VectorSource::<Complex32>::new(tx), VectorSource::<Complex32>::new(rx));
-/// let track = Track::new(Windowed::new(Nlms::new(4, 0.5, 1e-6)?, 4)?);
+/// let track = Track::new(Nlms::new(4, 0.5, 1e-6)?.on_stream());
 /// let (error, prediction) = (VectorSink::<Complex32>::new(1000), NullSink::<Complex32>::new());
 /// connect!(fg, tx > tx.track; rx > rx.track; track.prediction > prediction; track.error > error);
 /// let fg = Runtime::new().run(fg)?;

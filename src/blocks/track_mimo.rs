@@ -88,18 +88,19 @@ where
     O: CpuBufferWriter<Item = Complex32>,
 {
     /// As [`new`](TrackMimo::new), with buffers of another kind than the default.
-    pub fn with_buffers(tx: usize, taps: usize, mut filters: Vec<F>) -> crate::Result<Self> {
+    pub fn with_buffers(tx: usize, taps: usize, filters: Vec<F>) -> crate::Result<Self> {
         if tx == 0 || filters.is_empty() {
             return Err(crate::Error::parameter("streams", "at least one tx and one filter", format!("{tx} and {}", filters.len())));
         }
         let windows = (0..tx).map(|_| CleanWindow::new(taps)).collect::<crate::Result<Vec<_>>>()?;
         let x = vec![Complex32::new(0.0, 0.0); tx * taps];
-        // A filter of another length panics by contract: find out now, not in the middle of a run.
-        guarded(&format!("a filter given {tx} x {taps} numbers"), || {
-            filters.iter_mut().for_each(|f| {
-                f.predict(&x);
-            });
-        })?;
+        if let Some(other) = filters.iter().find(|f| f.taps() != x.len()) {
+            return Err(crate::Error::parameter(
+                "taps",
+                format!("{} in every filter: {tx} streams of {taps} samples", x.len()),
+                other.taps(),
+            ));
+        }
         let m = filters.len();
         let series = vec![Series::new(4096, 0); m];
         let core =

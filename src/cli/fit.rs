@@ -8,7 +8,7 @@ use super::parameters::Parameters;
 use super::progress;
 use super::table::{Header, Source};
 use crate::files::Output;
-use crate::filter::registry::{self, Settings, Task};
+use crate::filter::registry::{self, Make, Settings, Task};
 use crate::filter::{Adaptive, Filter};
 use crate::real::finite;
 use crate::{Complex64, Error, Result};
@@ -21,8 +21,7 @@ use crate::{Complex64, Error, Result};
 pub(crate) struct Args {
     /// The table, CSV with a header; - is standard input
     file: PathBuf,
-    /// lms, klms, fklms, norma, qklms, nlms, rls, kalman, mp-rls, krlst, poisson, bernoulli or multinomial
-    #[arg(long, default_value = "fklms")]
+    #[arg(long, default_value = "fklms", help = filters())]
     filter: String,
     /// Where the predictions go (default: standard output)
     #[arg(long, short)]
@@ -37,18 +36,25 @@ pub(crate) struct Args {
     parameters: Parameters,
 }
 
+/// All filters that take vectors.
+fn filters() -> String {
+    let names: Vec<_> = registry::RECIPES.iter().filter(|r| r.task() != Task::Stream).map(|r| r.name).collect();
+    names.join(", ")
+}
+
 pub(crate) fn run(args: Args) -> Result<()> {
     let recipe = registry::recipe(&args.filter)?;
-    if recipe.task == Task::Stream {
+    if recipe.task() == Task::Stream {
         return Err(Error::Data(format!("{} works on a pair of streams, not on single vectors: use kaflow track", recipe.name)));
     }
-    if args.classes.is_some() && recipe.task != Task::Classes {
-        return Err(Error::NotApplicable { filter: recipe.name.into(), name: "classes".into(), known: parameter_names(recipe) });
+    if args.classes.is_some() && recipe.task() != Task::Classes {
+        let known = recipe.parameters.iter().map(|p| p.name.into()).collect();
+        return Err(Error::NotApplicable { filter: recipe.name.into(), name: "classes".into(), known });
     }
     // What can be refused is refused before the table is read.
     recipe.settle(&args.parameters.0, 1.0)?;
     let source = Source::open(&args.file)?;
-    let survey = source.survey(recipe.task)?;
+    let survey = source.survey(recipe.task())?;
     let settings = recipe.settle(&args.parameters.0, survey.spread)?;
     match &args.output {
         Some(path) => {
@@ -65,10 +71,6 @@ pub(crate) fn run(args: Args) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn parameter_names(recipe: &registry::Recipe) -> Vec<String> {
-    recipe.parameters.iter().map(|(name, _)| (*name).into()).collect()
 }
 
 /// What a pass over the table found out.
@@ -131,8 +133,8 @@ fn predict(source: &Source, settings: &Settings, args: &Args, survey: &Survey, o
         line.push('\n');
         out.write_all(line.as_bytes()).map_err(|e| Error::io(name, e))
     };
-    let size = match settings.recipe().task {
-        Task::Regression | Task::Stream => {
+    let size = match settings.recipe().make {
+        Make::Filter(..) | Make::Tracker(..) => {
             let mut f = registry::filter::<f64>(settings, taps)?;
             let has_variance = f.variance().is_some();
             go(&regression_head(header, has_variance), &mut |x, y, row| {
@@ -148,8 +150,8 @@ fn predict(source: &Source, settings: &Settings, args: &Args, survey: &Survey, o
             })?;
             f.size()
         }
-        Task::Counts => {
-            let mut f = registry::counts::<f64>(settings, taps)?;
+        Make::Counts(build) => {
+            let mut f = build(settings, taps)?;
             go("prediction,error", &mut |x, y, row| {
                 let rate = f.adapt(x, y.re);
                 row.fields.extend([rate, y.re - rate]);
@@ -161,8 +163,8 @@ fn predict(source: &Source, settings: &Settings, args: &Args, survey: &Survey, o
             })?;
             f.size()
         }
-        Task::Bits => {
-            let mut f = registry::bits::<f64>(settings, taps)?;
+        Make::Bits(build) => {
+            let mut f = build(settings, taps)?;
             go("prediction,error", &mut |x, y, row| {
                 let bit = y.re != 0.0;
                 let p = if row.usable { f.adapt(x, bit) } else { f.predict(x) };
@@ -171,9 +173,9 @@ fn predict(source: &Source, settings: &Settings, args: &Args, survey: &Survey, o
             })?;
             f.size()
         }
-        Task::Classes => {
+        Make::Classes(build) => {
             let count = args.classes.unwrap_or(survey.largest as usize + 1).max(2);
-            let mut f = registry::classes::<f64>(settings, count, taps)?;
+            let mut f = build(settings, count, taps)?;
             let names: Vec<_> = (0..count).map(|k| format!("p{k}")).collect();
             go(&format!("{},error", names.join(",")), &mut |x, y, row| {
                 let class = if y.re.is_finite() { y.re as usize } else { usize::MAX };
@@ -213,7 +215,7 @@ impl Sums {
     fn summary(&self, settings: &Settings, size: usize, seconds: f64) -> String {
         let n = self.learned.max(1) as f64;
         let nmse = crate::dsp::db(self.error, self.power);
-        let result = match settings.recipe().task {
+        let result = match settings.recipe().task() {
             Task::Regression | Task::Stream => format!("NMSE {nmse:.2} dB"),
             Task::Counts => format!("NMSE {nmse:.2} dB, log-loss {:.4} (up to a constant)", self.loss / n),
             Task::Bits | Task::Classes => format!("log-loss {:.4}, accuracy {:.4}", self.loss / n, self.right as f64 / n),

@@ -14,12 +14,15 @@ mod devices;
 mod fit;
 mod inspect;
 mod interrupt;
+#[cfg(feature = "soapy")]
+mod live;
 #[cfg(not(feature = "soapy"))]
 mod no_soapy;
 mod parallel;
 mod parameters;
 mod progress;
 mod reproduce;
+mod run;
 mod simulate;
 mod table;
 mod track;
@@ -29,8 +32,6 @@ mod tune;
 use no_soapy as devices;
 #[cfg(not(feature = "soapy"))]
 use no_soapy as live;
-#[cfg(feature = "soapy")]
-use track::live;
 
 use std::process::ExitCode;
 
@@ -43,7 +44,7 @@ use crate::Error;
 #[command(name = "kaflow", version)]
 struct Cli {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Command,
 }
 
 #[derive(Subcommand)]
@@ -61,8 +62,12 @@ enum Command {
 
 /// Parses the command line and runs it: 0 when it worked, 2 when the input is at fault.
 pub fn main() -> ExitCode {
-    // Without a command: what `kaflow track` does without arguments.
-    let cli = match Cli::try_parse() {
+    // Without anything: what `kaflow track` does without arguments.
+    let mut arguments: Vec<_> = std::env::args_os().collect();
+    if arguments.len() == 1 {
+        arguments.push("track".into());
+    }
+    let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
             eprintln!("kaflow: {}", one_line(&error.to_string()));
@@ -70,7 +75,7 @@ pub fn main() -> ExitCode {
         }
         Err(help) => help.exit(),
     };
-    let result = match cli.command.unwrap_or_else(|| Command::Track(Box::new(track::Args::bare()))) {
+    let result = match cli.command {
         Command::Track(args) => track::run(*args),
         Command::Bench(args) => bench::run(args),
         Command::Fit(args) => fit::run(args),
@@ -99,4 +104,14 @@ fn one_line(text: &str) -> String {
     let lines: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("tip: to pass")).collect();
     let text = lines.join(" ");
     text.strip_prefix("error: ").map_or(text.clone(), str::to_owned) + "; see --help"
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn no_command_has_two_arguments_of_one_name() {
+        super::Cli::command().debug_assert();
+    }
 }

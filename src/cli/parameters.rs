@@ -1,8 +1,8 @@
-//! The filters' parameters as options, made from the registry's table, so that each is written down once.
+//! The filters' parameters as options, made from the registry's list, so that each is written down once.
 
 use clap::{Arg, ArgMatches, Command, error::ErrorKind};
 
-use crate::filter::registry::{PARAMETERS, Value, Values};
+use crate::filter::registry::{Value, Values, parameters};
 
 /// The parameters that were given on the command line.
 #[derive(Clone, Debug, Default)]
@@ -11,7 +11,7 @@ pub(crate) struct Parameters(pub(crate) Values);
 impl clap::FromArgMatches for Parameters {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut values = Values::new();
-        for parameter in PARAMETERS {
+        for parameter in parameters() {
             if let Some(text) = matches.get_one::<String>(parameter.name) {
                 let value = Value::parse(text);
                 if matches!(value, Value::Name(_)) && parameter.names.is_empty() {
@@ -32,7 +32,7 @@ impl clap::FromArgMatches for Parameters {
 
 impl clap::Args for Parameters {
     fn augment_args(command: Command) -> Command {
-        PARAMETERS.iter().fold(command.next_help_heading("Parameters of the filters"), |command, parameter| {
+        parameters().into_iter().fold(command.next_help_heading("Parameters of the filters"), |command, parameter| {
             let (value, choice) = match parameter.names {
                 [] => ("NUMBER", String::new()),
                 names => ("NAME", format!(": {}", names.join(", "))),

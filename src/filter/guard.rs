@@ -22,9 +22,9 @@ const BLOCK: usize = 128;
 /// Clean slices go to the tracker as they are. Results do not depend on how the streams are cut into calls.
 ///
 /// ```
-/// use kaflow::{Complex, filter::{Guard, Nlms, Windowed}};
+/// use kaflow::{Complex, filter::{Filter, Guard, Nlms}};
 /// # fn main() -> kaflow::Result<()> {
-/// let mut nlms = Guard::new(Windowed::new(Nlms::<f32>::new(2, 0.5, 1e-6)?, 2)?);
+/// let mut nlms = Guard::new(Nlms::<f32>::new(2, 0.5, 1e-6)?.on_stream());
 /// let tx: Vec<_> = (0..500).map(|n| Complex::cis((n * n) as f32)).collect();
 /// let mut rx: Vec<_> = tx.iter().map(|x| x * 0.5).collect();
 /// rx[400].re = f32::NAN;

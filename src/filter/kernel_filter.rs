@@ -3,7 +3,8 @@
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, Portrait, Weight, finite, require, state};
+use super::sliding::Sliding;
+use super::{Adaptive, Filter, Portrait, ToWindowed, Tracker, Weight, finite, require, state};
 use crate::kernel::{Centres, Kernel, Row, weigh_complex, weigh_real};
 use crate::observation::{Gaussian, Observation};
 use crate::simd::Nearest;
@@ -309,11 +310,6 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> KernelFilter<T, K, O> {
         })
     }
 
-    /// Complex numbers in an input vector.
-    pub(super) fn taps(&self) -> usize {
-        self.taps
-    }
-
     /// The kernel.
     pub(super) fn kernel(&self) -> &K {
         &self.kernel
@@ -441,12 +437,23 @@ impl<T: Real, K: Kernel<T>> KernelFilter<T, K, Gaussian<T>> {
 }
 
 impl<T: Real, K: Kernel<T>> Filter<T> for KernelFilter<T, K, Gaussian<T>> {
+    fn taps(&self) -> usize {
+        self.taps
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         self.predict(x)
     }
 
     fn adapt(&mut self, x: &[Complex<T>], y: Complex<T>) -> Complex<T> {
         self.adapt(x, y)
+    }
+
+    fn into_tracker(self: Box<Self>) -> Box<dyn Tracker<T>> {
+        match Sliding::new(*self) {
+            Ok(sliding) => Box::new(sliding),
+            Err(filter) => Box::new(filter).windowed(),
+        }
     }
 
     fn portrait(&self) -> Portrait {

@@ -3,9 +3,27 @@
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
+use super::registry::{Dash, Hue, Make, Preset, Recipe, Settings, log, shared::*};
 use super::{Adaptive, Filter, Portrait, Weight, finite, require, state};
 use crate::kernel::{Centres, Kernel, Row};
 use crate::{Error, Real, Result};
+
+pub(super) const RECIPE: Recipe = Recipe {
+    name: "krlst",
+    aliases: &[],
+    about: "kernel recursive least squares tracker, with variance",
+    reference: "Van Vaerenbergh, Lazaro-Gredilla, Santamaria 2012",
+    // Its noise is in units of the prior variance, whatever the power of the targets.
+    parameters: &[KERNEL, SIGMA, DEGREE, LAMBDA, NOISE.within(log(1e-4, 1.0)), BUDGET.preset(Preset::Is(100.0))],
+    likelihood: None,
+    look: (Hue::Green, Dash::Solid),
+    make: Make::Filter(build, build),
+};
+
+fn build<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
+    let budget = s.whole(BUDGET.name)?.unwrap_or(100);
+    Ok(Box::new(KrlsT::new(s.kernel()?, s.number(LAMBDA.name)?, s.number(NOISE.name)?, budget, taps)?))
+}
 
 /// KRLS-T: a Gaussian process over at most `budget` basis points with back-to-the-prior forgetting, and its predictive variance.
 ///
@@ -277,6 +295,10 @@ impl<T: Real, K: Kernel<T>> Adaptive for KrlsT<T, K> {
 }
 
 impl<T: Real, K: Kernel<T>> Filter<T> for KrlsT<T, K> {
+    fn taps(&self) -> usize {
+        self.taps
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         if !x.iter().all(|&z| finite(z)) {
             self.variance = f64::NAN;

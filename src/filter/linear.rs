@@ -5,6 +5,7 @@ use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
 use super::covariance::{Covariance, Vector};
+use super::registry::{Dash, Hue, Likelihood, Make, Preset, Recipe, Settings, below_one, shared::*};
 use super::{Adaptive, Filter, Portrait, require, state};
 use crate::{Error, Real, Result};
 
@@ -80,6 +81,21 @@ fn narrow<T: Real>(z: Complex64) -> Complex<T> {
     Complex::new(T::of(z.re), T::of(z.im))
 }
 
+pub(super) const RLS: Recipe = Recipe {
+    name: "rls",
+    aliases: &[],
+    about: "recursive least squares, linear",
+    reference: "Plackett 1950",
+    parameters: &[LAMBDA.preset(Preset::Is(0.98)), REGULARIZATION],
+    likelihood: None,
+    look: (Hue::Grey, Dash::Dashed),
+    make: Make::Filter(build_rls, build_rls),
+};
+
+fn build_rls<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
+    Ok(Box::new(Rls::new(taps, s.number(LAMBDA.name)?, s.number(REGULARIZATION.name)?)?))
+}
+
 /// RLS with forgetting `lambda` and `P₀ = I / regularization`: `g = P conj(x) / (lambda + x P conj(x))`, `w += g (y − p)`.
 ///
 /// Plackett 1950; Haykin, *Adaptive Filter Theory*. Deviates in one thing: no variance grows beyond a hundred times its prior, so that directions
@@ -141,6 +157,10 @@ impl Adaptive for Rls {
 }
 
 impl<T: Real> Filter<T> for Rls {
+    fn taps(&self) -> usize {
+        self.linear.weights.len()
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         narrow(self.linear.predict(x))
     }
@@ -156,6 +176,21 @@ impl<T: Real> Filter<T> for Rls {
     fn portrait(&self) -> Portrait {
         Portrait::of_taps(self.weights())
     }
+}
+
+pub(super) const KALMAN: Recipe = Recipe {
+    name: "kalman",
+    aliases: &[],
+    about: "exact Kalman filter of the state-space model, linear",
+    reference: "Kalman 1960",
+    parameters: &[LAMBDA.preset(Preset::Is(0.9999)).within(below_one(1e-7, 1e-2)), PROCESS_NOISE, NOISE],
+    likelihood: Some(Likelihood::Exact),
+    look: (Hue::Olive, Dash::DashDot),
+    make: Make::Filter(build_kalman, build_kalman),
+};
+
+fn build_kalman<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
+    Ok(Box::new(Kalman::new(taps, s.number(LAMBDA.name)?, s.number(PROCESS_NOISE.name)?, s.number(NOISE.name)?)?))
 }
 
 /// The exact Kalman filter of `w' = λw + q`, `y = x·w + n` with `q ~ N(0, process_noise · I)`, `n ~ N(0, noise)`, starting from `P = I`.
@@ -226,6 +261,10 @@ impl Adaptive for Kalman {
 }
 
 impl<T: Real> Filter<T> for Kalman {
+    fn taps(&self) -> usize {
+        self.linear.weights.len()
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         let p = self.linear.predict(x) * self.lambda;
         let power: f64 = self.linear.x.iter().map(|x| x.norm_sqr()).sum();

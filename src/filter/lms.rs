@@ -4,9 +4,31 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, Portrait, finite, require, state};
+use super::registry::{Dash, Hue, Likelihood, Make, Preset, Recipe, Settings, shared::*};
+use super::{Adaptive, Evict, Filter, Portrait, finite, klms, require, state};
+use crate::kernel::Linear;
 use crate::observation::Gain;
 use crate::{Error, Real, Result};
+
+pub(super) const RECIPE: Recipe = Recipe {
+    name: "lms",
+    aliases: &[],
+    about: "least mean squares: KLMS with the linear kernel",
+    reference: "Widrow, Hoff 1960",
+    // Weights do not grow, so nothing needs a budget; the ratio normalises itself, a fixed eta would diverge on large inputs.
+    parameters: &[ETA.preset(Preset::Off), RATIO.preset(Preset::Is(1.0)), BUDGET.preset(Preset::Off), FLOOR],
+    likelihood: Some(Likelihood::Features),
+    look: (Hue::Grey, Dash::Dotted),
+    make: Make::Filter(build, build),
+};
+
+fn build<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
+    Ok(match s.evict()? {
+        Evict { budget: None, floor: None } => Box::new(Lms::new(taps, s.gain()?)?),
+        // Pruning needs the dictionary that LMS does without.
+        evict => Box::new(klms(Linear, s.gain()?, evict, taps)?),
+    })
+}
 
 /// LMS: `p = w·x`, then `w += gain · conj(x) · (y − p)`. Widrow and Hoff, *Adaptive switching circuits*, 1960.
 ///
@@ -60,6 +82,10 @@ impl<T: Real> Adaptive for Lms<T> {
 }
 
 impl<T: Real> Filter<T> for Lms<T> {
+    fn taps(&self) -> usize {
+        self.weights.len()
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         predict(&self.weights, x)
     }

@@ -4,8 +4,32 @@ use num_complex::{Complex, Complex64};
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
+use super::registry::{Dash, Hue, Make, Parameter, Preset, Recipe, Settings, odd, shared::*};
 use super::{Adaptive, Filter, Portrait, Rls, finite, require, state};
-use crate::{Real, Result};
+use crate::{Error, Real, Result};
+
+pub(super) const RECIPE: Recipe = Recipe {
+    name: "mp-rls",
+    aliases: &[],
+    about: "memory polynomial tracked by RLS",
+    reference: "Kim, Konstantinou 2001",
+    parameters: &[
+        Parameter::number("order", "highest power of the memory polynomial, odd", Preset::Is(5.0), odd(1.0, 9.0)),
+        LAMBDA.preset(Preset::Is(0.97)),
+        REGULARIZATION,
+    ],
+    likelihood: None,
+    look: (Hue::Wine, Dash::Dashed),
+    make: Make::Filter(build, build),
+};
+
+fn build<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
+    let order = s.whole("order")?.unwrap_or(5);
+    if order % 2 == 0 {
+        return Err(Error::parameter("order", "an odd number from 1 to 15", order));
+    }
+    Ok(Box::new(MemoryPolynomial::new(taps, order.div_ceil(2), s.number(LAMBDA.name)?, s.number(REGULARIZATION.name)?)?))
+}
 
 /// `p = Σ_l Σ_k w_lk x_l |x_l|^(2k)`: odd powers of every tap, weights by [`Rls`].
 ///
@@ -65,6 +89,10 @@ impl Adaptive for MemoryPolynomial {
 }
 
 impl<T: Real> Filter<T> for MemoryPolynomial {
+    fn taps(&self) -> usize {
+        self.features.len() / self.terms
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         self.expand(x);
         let p: Complex64 = self.rls.predict(&self.features);

@@ -31,10 +31,9 @@ const SURPRISE: f64 = 25.0;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MixtureConfig {
-    /// Taps of the members for moving channels, those ahead included.
+    /// Taps of the members for moving channels. Those that reach beyond the predicted sample are among them: pair the streams with
+    /// [`pair`](super::two_speed::pair).
     pub taps: usize,
-    /// How many taps reach ahead; whoever feeds the mixture pairs the streams with [`pair`](super::two_speed::pair).
-    pub advance: usize,
     /// Gaussians over the envelope.
     pub centres: usize,
     /// Taps of the member for still channels: an amplifier's output filter rings longer than a channel has echoes.
@@ -53,7 +52,6 @@ impl Default for MixtureConfig {
     fn default() -> Self {
         Self {
             taps: 4,
-            advance: 0,
             centres: 8,
             still_taps: 32,
             memory: 3,
@@ -67,13 +65,8 @@ impl Default for MixtureConfig {
 impl MixtureConfig {
     /// The members that [`Mixture::standard`] builds, with their names.
     pub fn members(&self) -> Vec<(String, TwoSpeedConfig)> {
-        let base = TwoSpeedConfig {
-            taps: self.taps,
-            advance: self.advance,
-            centres: self.centres,
-            widely_linear: self.widely_linear,
-            ..TwoSpeedConfig::default()
-        };
+        let base =
+            TwoSpeedConfig { taps: self.taps, centres: self.centres, widely_linear: self.widely_linear, ..TwoSpeedConfig::default() };
         let mut members: Vec<_> =
             self.spans.iter().map(|&span| (format!("two-speed {span}"), TwoSpeedConfig { span, ..base.clone() })).collect();
         for span in [30.0, 150.0] {
@@ -82,7 +75,7 @@ impl MixtureConfig {
         // An amplifier that saturates each of its echoes in another way, in front of a flat, a still or a moving channel.
         let memory = self.memory.min(self.taps.saturating_sub(1));
         if memory > 0 && self.centres > 0 {
-            let amplifier = TwoSpeedConfig { memory, advance: 0, ..base.clone() };
+            let amplifier = TwoSpeedConfig { memory, ..base.clone() };
             members.push(("two-speed memory, flat".into(), TwoSpeedConfig { taps: 1, span: 60.0, ..amplifier.clone() }));
             members.push((
                 "two-speed memory, still".into(),

@@ -3,7 +3,32 @@
 //! Everything here predicts **one step ahead**: a prediction uses what was learned before its sample, never the sample itself.
 //!
 //! - [`Filter`] works on vectors: any input vector and its target.
-//! - [`Tracker`] works on a pair of streams: it keeps the window of the last taps itself. [`Windowed`] turns any [`Filter`] into one.
+//! - [`Tracker`] works on a pair of streams: it keeps the window of the last taps itself. [`Filter::on_stream`] makes one of any [`Filter`].
+//! - [`Guard`] stands in front of a tracker: it is what takes samples as a radio delivers them.
+//!
+//! # On streams
+//!
+//! ```
+//! use kaflow::{Complex, filter::{Evict, Filter, Guard, fklms}, kernel::Gaussian, observation::Gain};
+//! # fn main() -> kaflow::Result<()> {
+//! let budget = Evict { budget: Some(100), floor: None };
+//! let tracker = fklms(Gaussian::new(1.0)?, Gain::Eta(0.5), 0.99, budget, 4)?.on_stream();
+//! assert_eq!((tracker.taps(), tracker.form()), (4, "sliding"));
+//! let tx: Vec<_> = (0..500).map(|n| Complex::cis((n * n) as f32)).collect();
+//! let mut prediction = tx.clone();
+//! Guard::new(tracker).track(&tx, &tx, &mut prediction, None); // here rx is tx
+//! # Ok(()) }
+//! ```
+//!
+//! [`Filter::on_stream`] picks the fastest form that a filter has; nothing is approximated. [`Tracker::form`] says which it is:
+//!
+//! - `sliding`: KLMS with a budget, fKLMS and NORMA with the Gaussian kernel. With "drop the oldest" the centres are the last `M` windows of the stream, and
+//!   their distances follow from those of the sample before: the cost does not depend on the taps. Such a distance is computed anew from the samples at least
+//!   every `N = (M/2 + 8) · ⌈L/16⌉` samples, and each sample in between rounds. In units of the kernel's exponent, with `e` the largest exponent that the
+//!   window at this lag had since, the error is at most `(N + L) · ε · (e + 160)` and usually a hundredth of that; a sample far outside the kernel's reach
+//!   counts as `e = 40 L` (`f32`) or `80 L` (`f64`), whatever its size.
+//! - `planes`: NLMS, with real and imaginary parts in planes.
+//! - `windowed`: the filter behind a window, for all others.
 //!
 //! # Samples that are not numbers
 //!
@@ -40,19 +65,18 @@ pub use lms::Lms;
 pub use memory_polynomial::MemoryPolynomial;
 pub use mixture::{Mixture, MixtureConfig};
 pub use nlms::Nlms;
-pub use nlms_stream::NlmsStream;
 pub use portrait::{Portrait, Weight};
 pub use recipes::{GaussianKernelFilter, bernoulli_klms, fklms, klms, multinomial_klms, norma, poisson_klms, qklms, steady_state_error};
 pub use residual::Residual;
-pub use sliding::Sliding;
-pub use windowed::{Window, Windowed};
+pub use windowed::Window;
 
 use num_complex::Complex;
 
+use self::windowed::ToWindowed;
 use crate::{Error, Real, Result, error::require, real::finite, state};
 
 /// What every filter can be asked, whatever it works on.
-pub trait Adaptive: Send {
+pub trait Adaptive: Send + 'static {
     /// How many centres (or, for a filter without a dictionary, weights) it holds now.
     fn size(&self) -> usize;
 
@@ -83,8 +107,11 @@ pub trait Adaptive: Send {
 
 /// A filter on vectors: learns `y = f(x)` from one pair after the other.
 ///
-/// The vector's length is fixed by the first call or the constructor; a vector of another length is a bug of the caller and panics.
-pub trait Filter<T: Real>: Adaptive {
+/// A vector of another length than [`taps`](Self::taps) is a bug of the caller and panics.
+pub trait Filter<T: Real>: Adaptive + ToWindowed<T> {
+    /// The length of the vectors that it takes.
+    fn taps(&self) -> usize;
+
     /// What the filter expects for `x`; learns nothing.
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T>;
 
@@ -94,6 +121,19 @@ pub trait Filter<T: Real>: Adaptive {
     /// The variance of the last prediction, noise included, where the filter knows it.
     fn variance(&self) -> Option<T> {
         None
+    }
+
+    /// The filter on a pair of streams, on windows of [`taps`](Self::taps) samples, in its fastest form.
+    fn on_stream(self) -> Box<dyn Tracker<T>>
+    where
+        Self: Sized,
+    {
+        Box::new(self).into_tracker()
+    }
+
+    /// What [`on_stream`](Self::on_stream) makes of it; for filters that have a faster form than a window in front of them.
+    fn into_tracker(self: Box<Self>) -> Box<dyn Tracker<T>> {
+        self.windowed()
     }
 
     /// What was learned so far, to look at; empty where there is nothing to see. Allocates.
@@ -114,6 +154,11 @@ pub trait Tracker<T: Real>: Adaptive {
     ///
     /// `variance`, where given, receives the variance of each prediction, NaN where the tracker does not know it.
     fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], variance: Option<&mut [T]>);
+
+    /// How it is computed, to see that it is the fast form: see the [module's documentation](self).
+    fn form(&self) -> &'static str {
+        "own"
+    }
 
     /// So many samples are missing before the next (0: an unknown number); a hint for filters whose state ages with time.
     fn gap(&mut self, missing: u64) {
@@ -145,6 +190,9 @@ impl<A: Adaptive + ?Sized> Adaptive for Box<A> {
 }
 
 impl<T: Real, F: Filter<T> + ?Sized> Filter<T> for Box<F> {
+    fn taps(&self) -> usize {
+        (**self).taps()
+    }
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         (**self).predict(x)
     }
@@ -153,6 +201,9 @@ impl<T: Real, F: Filter<T> + ?Sized> Filter<T> for Box<F> {
     }
     fn variance(&self) -> Option<T> {
         (**self).variance()
+    }
+    fn into_tracker(self: Box<Self>) -> Box<dyn Tracker<T>> {
+        (*self).into_tracker()
     }
     fn portrait(&self) -> Portrait {
         (**self).portrait()
@@ -165,6 +216,9 @@ impl<T: Real, F: Tracker<T> + ?Sized> Tracker<T> for Box<F> {
     }
     fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
         (**self).track(tx, rx, learn, prediction, variance);
+    }
+    fn form(&self) -> &'static str {
+        (**self).form()
     }
     fn gap(&mut self, missing: u64) {
         (**self).gap(missing);

@@ -4,8 +4,28 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, Portrait, finite, lms, require, set_in_range, state};
+use super::nlms_stream::NlmsStream;
+use super::registry::{Dash, Hue, Make, Parameter, Preset, Recipe, Settings, Unit, log, scaled, shared::*};
+use super::{Adaptive, Filter, Portrait, Tracker, finite, lms, require, set_in_range, state};
 use crate::{Error, Real, Result};
+
+pub(super) const RECIPE: Recipe = Recipe {
+    name: "nlms",
+    aliases: &[],
+    about: "normalised least mean squares, linear",
+    reference: "Nagumo, Noda 1967",
+    parameters: &[
+        Parameter::number("mu", "NLMS's step, between 0 and 2", Preset::Is(0.5), log(5e-3, 1.5)),
+        REGULARIZATION.preset(Preset::Is(1e-6)).within(scaled(1e-6, 10.0, Unit::InputPower)),
+    ],
+    likelihood: None,
+    look: (Hue::Grey, Dash::Solid),
+    make: Make::Filter(build, build),
+};
+
+fn build<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
+    Ok(Box::new(Nlms::new(taps, s.number("mu")?, s.number(REGULARIZATION.name)?)?))
+}
 
 /// NLMS: `p = w·x` (no conjugate), then `w += mu / (regularization + xᴴx) · conj(x) · (y − p)`.
 ///
@@ -79,6 +99,10 @@ impl<T: Real> Adaptive for Nlms<T> {
 }
 
 impl<T: Real> Filter<T> for Nlms<T> {
+    fn taps(&self) -> usize {
+        self.weights.len()
+    }
+
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T> {
         lms::predict(&self.weights, x)
     }
@@ -91,6 +115,10 @@ impl<T: Real> Filter<T> for Nlms<T> {
             lms::learn(&mut self.weights, x, step);
         }
         p
+    }
+
+    fn into_tracker(self: Box<Self>) -> Box<dyn Tracker<T>> {
+        Box::new(NlmsStream::new(*self))
     }
 
     fn portrait(&self) -> Portrait {

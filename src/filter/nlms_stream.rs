@@ -10,10 +10,10 @@ use crate::{Error, Real, Result};
 /// Samples that are taken in at once; the history has as much slack, so that it is moved once in so many samples.
 const RUN: usize = 256;
 
-/// [`Nlms`] on a pair of streams: the same filter as [`Windowed`](super::Windowed) makes of it, to rounding, at vector speed.
+/// [`Nlms`] on a pair of streams: the same filter as behind a window, to rounding, at vector speed.
 ///
 /// Weights and window lie in planes of real and imaginary parts; the update of one sample and the prediction of the next share a pass.
-pub struct NlmsStream<T: Real> {
+pub(super) struct NlmsStream<T: Real> {
     /// The parameters; its weights lie here in planes.
     nlms: Nlms<T>,
     level: Level,
@@ -62,19 +62,15 @@ impl<T: Real> Planes<T> {
     }
 }
 
-impl<T: Real> Nlms<T> {
-    /// The filter on a pair of streams, in its fastest form.
-    pub fn into_tracker(self) -> NlmsStream<T> {
-        let taps = self.size();
-        let mut planes = Planes::new(taps);
-        for (i, w) in self.weights().iter().enumerate() {
+impl<T: Real> NlmsStream<T> {
+    pub(super) fn new(nlms: Nlms<T>) -> Self {
+        let mut planes = Planes::new(nlms.size());
+        for (i, w) in nlms.weights().iter().enumerate() {
             (planes.w_re[i], planes.w_im[i]) = (w.re, w.im);
         }
-        NlmsStream { nlms: self, level: Level::current(), planes }
+        Self { nlms, level: Level::current(), planes }
     }
-}
 
-impl<T: Real> NlmsStream<T> {
     /// Samples that are all learned from (`y` given) or all not (`y` empty), already in the planes.
     fn run(&mut self, y: &[Complex<T>], p: &mut [Complex<T>]) {
         let (mu, regularization) = self.nlms.steps();
@@ -128,6 +124,10 @@ impl<T: Real> Tracker<T> for NlmsStream<T> {
             tx.iter().for_each(|&u| self.planes.push(u));
             self.run(if learn { rx } else { &[] }, prediction);
         }
+    }
+
+    fn form(&self) -> &'static str {
+        "planes"
     }
 
     fn portrait(&self) -> Portrait {

@@ -1,12 +1,28 @@
 //! The named members of the family: each a choice of dynamics, observation model and dictionary policy over the one loop.
 
-use super::{Admit, Dynamics, Evict, KernelFilter};
+use super::registry::{Dash, Discrete, Hue, Likelihood, Make, Parameter, Preset, Recipe, Settings, log, shared::*};
+use super::{Admit, Dynamics, Evict, Filter, KernelFilter};
 use crate::kernel::Kernel;
 use crate::observation::{Bernoulli, Gain, Gaussian, Multinomial, Poisson};
-use crate::{Real, Result};
+use crate::{Error, Real, Result};
 
 /// A filter of the family with Gaussian observations.
 pub type GaussianKernelFilter<T, K> = KernelFilter<T, K, Gaussian<T>>;
+
+pub(super) const KLMS: Recipe = Recipe {
+    name: "klms",
+    aliases: &[],
+    about: "kernel least mean squares",
+    reference: "Liu, Pokharel, Principe 2008",
+    parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, ETA, RATIO, THREADS],
+    likelihood: Some(Likelihood::Features),
+    look: (Hue::Sky, Dash::Solid),
+    make: Make::Filter(build_klms, build_klms),
+};
+
+fn build_klms<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
+    Ok(Box::new(klms(s.kernel()?, s.gain()?, s.evict()?, taps)?))
+}
 
 /// KLMS: Liu, Pokharel, Príncipe, *The kernel least-mean-square algorithm*, 2008; the paper's KLMS equation (with `e_{k+1} φ(x_{k+1})`).
 ///
@@ -15,10 +31,44 @@ pub fn klms<T: Real, K: Kernel<T>>(kernel: K, gain: Gain, evict: Evict, taps: us
     fklms(kernel, gain, 1.0, evict, taps)
 }
 
+pub(super) const FKLMS: Recipe = Recipe {
+    name: "fklms",
+    aliases: &[],
+    about: "KLMS that forgets",
+    reference: "Park, Seth, Van Vaerenbergh 2013",
+    parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, ETA, RATIO, LAMBDA, THREADS],
+    likelihood: Some(Likelihood::Features),
+    look: (Hue::Blue, Dash::Solid),
+    make: Make::Filter(build_fklms, build_fklms),
+};
+
+fn build_fklms<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
+    Ok(Box::new(fklms(s.kernel()?, s.gain()?, s.number(LAMBDA.name)?, s.evict()?, taps)?))
+}
+
 /// fKLMS, KLMS with forgetting: Park, Seth, Van Vaerenbergh, *Bayesian extensions of kernel least mean squares*, the fKLMS equation, whose `eta` is
 /// the diffusion-to-noise ratio: `p = λ f(x)`, decay all coefficients by `λ`, append `gain · (y − p)`.
 pub fn fklms<T: Real, K: Kernel<T>>(kernel: K, gain: Gain, lambda: f64, evict: Evict, taps: usize) -> Result<GaussianKernelFilter<T, K>> {
     KernelFilter::new(kernel, Gaussian::new(gain)?, Dynamics::Forgetting(lambda), Admit::Always, evict, taps)
+}
+
+const RIDGE: Parameter =
+    Parameter::number("ridge", "NORMA's regularisation: coefficients decay by 1 - eta*ridge", Preset::Is(0.02), log(1e-5, 0.5));
+
+// Often coincides with fKLMS, hence the dashes.
+pub(super) const NORMA: Recipe = Recipe {
+    name: "norma",
+    aliases: &[],
+    about: "stochastic gradient descent with a ridge",
+    reference: "Kivinen, Smola, Williamson 2004",
+    parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, ETA, RATIO, RIDGE, THREADS],
+    likelihood: None,
+    look: (Hue::Pink, Dash::Dashed),
+    make: Make::Filter(build_norma, build_norma),
+};
+
+fn build_norma<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
+    Ok(Box::new(norma(s.kernel()?, s.gain()?, s.number(RIDGE.name)?, s.evict()?, taps)?))
 }
 
 /// NORMA: Kivinen, Smola, Williamson, *Online learning with kernels*, 2004: `p = f(x)`, decay by `1 − gain·ridge`, append `gain · (y − p)`.
@@ -28,9 +78,49 @@ pub fn norma<T: Real, K: Kernel<T>>(kernel: K, gain: Gain, ridge: f64, evict: Ev
     KernelFilter::new(kernel, Gaussian::new(gain)?, Dynamics::Ridge(ridge), Admit::Always, evict, taps)
 }
 
+pub(super) const QKLMS: Recipe = Recipe {
+    name: "qklms",
+    aliases: &[],
+    about: "KLMS whose centres absorb their neighbours",
+    reference: "Chen, Zhao, Zhu, Principe 2012",
+    parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, ETA, RATIO, EPSILON],
+    likelihood: None,
+    look: (Hue::Orange, Dash::Solid),
+    make: Make::Filter(build_qklms, build_qklms),
+};
+
+fn build_qklms<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
+    Ok(Box::new(qklms(s.kernel()?, s.gain()?, s.number(EPSILON.name)?, s.evict()?, taps)?))
+}
+
 /// QKLMS: Chen, Zhao, Zhu, Príncipe, *Quantized kernel least mean square algorithm*, 2012. The nearest centre within `radius` absorbs the step.
 pub fn qklms<T: Real, K: Kernel<T>>(kernel: K, gain: Gain, radius: f64, evict: Evict, taps: usize) -> Result<GaussianKernelFilter<T, K>> {
     KernelFilter::new(kernel, Gaussian::new(gain)?, Dynamics::Forgetting(1.0), Admit::Quantise { radius }, evict, taps)
+}
+
+pub(super) const POISSON: Recipe = Recipe {
+    name: "poisson",
+    aliases: &[],
+    about: "KLMS for counts",
+    reference: "Park, Seth, Van Vaerenbergh 2013",
+    parameters: &[
+        KERNEL,
+        SIGMA,
+        DEGREE,
+        BUDGET,
+        FLOOR,
+        PROCESS_NOISE.preset(Preset::Is(0.1)),
+        LAMBDA.preset(Preset::Is(1.0)),
+        OFFSET.preset(Preset::Is(0.0)),
+    ],
+    likelihood: None,
+    look: (Hue::Blue, Dash::Dashed),
+    make: Make::Counts(build_poisson),
+};
+
+fn build_poisson(s: &Settings, taps: usize) -> Result<Discrete<Poisson>> {
+    let model = Poisson::new(s.number(PROCESS_NOISE.name)?, s.number(OFFSET.name)?)?;
+    poisson_klms(s.kernel()?, model, s.number(LAMBDA.name)?, s.evict()?, taps)
 }
 
 /// Poisson-KLMS of the paper, for counts, with forgetting.
@@ -44,6 +134,31 @@ pub fn poisson_klms<T: Real, K: Kernel<T>>(
     KernelFilter::new(kernel, model, Dynamics::Forgetting(lambda), Admit::Always, evict, taps)
 }
 
+pub(super) const BERNOULLI: Recipe = Recipe {
+    name: "bernoulli",
+    aliases: &[],
+    about: "KLMS for bits",
+    reference: "Park, Seth, Van Vaerenbergh 2013",
+    parameters: &[
+        KERNEL,
+        SIGMA,
+        DEGREE,
+        BUDGET,
+        FLOOR,
+        PROCESS_NOISE.preset(Preset::Is(6.0)),
+        LAMBDA.preset(Preset::Is(1.0)),
+        OFFSET.preset(Preset::Is(0.0)),
+    ],
+    likelihood: None,
+    look: (Hue::Orange, Dash::Dashed),
+    make: Make::Bits(build_bernoulli),
+};
+
+fn build_bernoulli(s: &Settings, taps: usize) -> Result<Discrete<Bernoulli>> {
+    let model = Bernoulli::new(s.number(PROCESS_NOISE.name)?, s.number(OFFSET.name)?)?;
+    bernoulli_klms(s.kernel()?, model, s.number(LAMBDA.name)?, s.evict()?, taps)
+}
+
 /// Bernoulli-KLMS of the paper, for bits, with forgetting.
 pub fn bernoulli_klms<T: Real, K: Kernel<T>>(
     kernel: K,
@@ -53,6 +168,30 @@ pub fn bernoulli_klms<T: Real, K: Kernel<T>>(
     taps: usize,
 ) -> Result<KernelFilter<T, K, Bernoulli>> {
     KernelFilter::new(kernel, model, Dynamics::Forgetting(lambda), Admit::Always, evict, taps)
+}
+
+pub(super) const MULTINOMIAL: Recipe = Recipe {
+    name: "multinomial",
+    aliases: &[],
+    about: "KLMS for classes",
+    reference: "after Park, Seth, Van Vaerenbergh 2013",
+    parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, PROCESS_NOISE.preset(Preset::Is(6.0)), LAMBDA.preset(Preset::Is(1.0)), OFFSET],
+    likelihood: None,
+    look: (Hue::Pink, Dash::Dotted),
+    make: Make::Classes(build_multinomial),
+};
+
+fn build_multinomial(s: &Settings, classes: usize, taps: usize) -> Result<Discrete<Multinomial>> {
+    let mut offsets = s.list(OFFSET.name)?;
+    if offsets.is_empty() {
+        offsets = vec![0.0; classes];
+    }
+    if offsets.len() != classes {
+        let expected = format!("one number for each of the {classes} classes");
+        return Err(Error::parameter(OFFSET.name, expected, format!("{} of them", offsets.len())));
+    }
+    let model = Multinomial::new(s.number(PROCESS_NOISE.name)?, offsets)?;
+    multinomial_klms(s.kernel()?, model, s.number(LAMBDA.name)?, s.evict()?, taps)
 }
 
 /// Multinomial-KLMS, which the paper calls feasible, for classes, with forgetting.

@@ -4,8 +4,41 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
+use super::registry::{self, Dash, Hue, Make, Parameter, Preset, Recipe, Settings, Values, shared::*};
 use super::{Adaptive, Guard, Portrait, Tracker, finite, state};
-use crate::{Real, Result};
+use crate::{Error, Real, Result};
+
+pub(super) const RECIPE: Recipe = Recipe {
+    name: "residual",
+    aliases: &[],
+    about: "a kernel filter on the error of another filter",
+    reference: "kaflow",
+    parameters: &[
+        Parameter::choice(
+            "first",
+            "the filter whose error residual goes on with",
+            &["mixture", "two-speed", "mp-rls", "rls", "nlms", "kalman", "krlst"],
+        ),
+        Parameter::choice("second", "the filter that residual puts on that error", &["qklms", "fklms"]),
+        SIGMA.preset(Preset::Spread(0.5)),
+        ETA.preset(Preset::Is(0.1)),
+        EPSILON,
+        LAMBDA.preset(Preset::Is(0.999)),
+        BUDGET.preset(Preset::Is(500.0)),
+    ],
+    likelihood: None,
+    look: (Hue::Indigo, Dash::Dashed),
+    make: Make::Tracker(build, build),
+};
+
+/// The first stage is as it comes; the parameters are those of the second.
+fn build<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Tracker<T>>> {
+    let first = registry::recipe(s.name("first"))?.settle(&Values::new(), s.spread())?;
+    let second = registry::recipe(s.name("second"))?;
+    let given = s.values().iter().filter(|(name, _)| second.has(name)).map(|(name, value)| (name.clone(), value.clone()));
+    let second = second.settle(&given.collect(), s.spread())?;
+    Ok(Box::new(Residual::new(registry::tracker(&first, taps)?, registry::tracker(&second, taps)?)))
+}
 
 /// Samples that the stages are run over at a time; results do not depend on it.
 const BLOCK: usize = 64;
@@ -117,8 +150,15 @@ impl<T: Real> Adaptive for Residual<T> {
 
     /// Parameters are those of the second stage, and where it has no such parameter those of the first.
     fn set(&mut self, name: &str, value: f64) -> Result<()> {
-        match self.second.set(name, value) {
-            Err(crate::Error::NotApplicable { .. }) => self.first.set(name, value),
+        let mut all = match self.second.set(name, value) {
+            Err(Error::NotApplicable { known, .. }) => known,
+            other => return other,
+        };
+        match self.first.set(name, value) {
+            Err(Error::NotApplicable { known, .. }) => {
+                all.extend(known);
+                Err(Error::NotApplicable { filter: "residual".into(), name: name.into(), known: all })
+            }
             other => other,
         }
     }
@@ -130,7 +170,7 @@ impl<T: Real> Adaptive for Residual<T> {
     fn restore(&mut self, bytes: &[u8]) -> Result<()> {
         let (first, second, moments): (Vec<u8>, Vec<u8>, Moments) = state::decode(&state::kind::<T>("residual"), bytes)?;
         if !moments.is_finite() {
-            return Err(crate::Error::State("damaged: a moment of the error is not finite".into()));
+            return Err(Error::State("damaged: a moment of the error is not finite".into()));
         }
         let before = self.first.save()?;
         self.first.restore(&first)?;

@@ -4,7 +4,7 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, Portrait, Tracker, state};
+use super::{Adaptive, Filter, Portrait, Tracker, require, state};
 use crate::{Error, Real, Result};
 
 /// The last `L` samples of a stream, newest first, zeros before the first sample.
@@ -20,12 +20,14 @@ pub struct Window<T: Real> {
 impl<T: Real> Window<T> {
     /// A window of `taps` zeros.
     pub fn new(taps: usize) -> Result<Self> {
-        if taps == 0 {
-            return Err(Error::parameter("taps", "at least 1", taps));
-        }
-        let mut window = Self { samples: vec![Complex::zero(); 4 * taps + 64], start: 0, taps };
-        window.clear();
-        Ok(window)
+        require(taps > 0, "taps", "at least 1", taps as f64)?;
+        Ok(Self::with(taps))
+    }
+
+    /// The same for a number that is known to be at least 1.
+    fn with(taps: usize) -> Self {
+        let samples = vec![Complex::zero(); 4 * taps + 64];
+        Self { start: samples.len() - taps, samples, taps }
     }
 
     /// How many samples it shows.
@@ -64,23 +66,22 @@ impl<T: Real> Window<T> {
     }
 }
 
-/// Any [`Filter`] as a [`Tracker`]: a window over `tx` in front of it.
-#[derive(Clone, Debug)]
-pub struct Windowed<T: Real, F> {
-    filter: F,
-    window: Window<T>,
+/// Every [`Filter`] can be put behind a window, one in a box too.
+pub trait ToWindowed<T: Real> {
+    /// The filter behind a window.
+    fn windowed(self: Box<Self>) -> Box<dyn Tracker<T>>;
 }
 
-impl<T: Real, F: Filter<T>> Windowed<T, F> {
-    /// `filter` on windows of `taps` samples.
-    pub fn new(filter: F, taps: usize) -> Result<Self> {
-        Ok(Self { filter, window: Window::new(taps)? })
+impl<T: Real, F: Filter<T>> ToWindowed<T> for F {
+    fn windowed(self: Box<Self>) -> Box<dyn Tracker<T>> {
+        Box::new(Windowed { window: Window::with(self.taps().max(1)), filter: *self })
     }
+}
 
-    /// The filter inside.
-    pub fn filter(&self) -> &F {
-        &self.filter
-    }
+/// Any [`Filter`] as a [`Tracker`]: a window over `tx` in front of it.
+pub(super) struct Windowed<T: Real, F> {
+    filter: F,
+    window: Window<T>,
 }
 
 impl<T: Real, F: Filter<T>> Adaptive for Windowed<T, F> {
@@ -124,6 +125,10 @@ impl<T: Real, F: Filter<T>> Tracker<T> for Windowed<T, F> {
                 v[i] = self.filter.variance().unwrap_or(T::nan());
             }
         }
+    }
+
+    fn form(&self) -> &'static str {
+        "windowed"
     }
 
     fn portrait(&self) -> Portrait {

@@ -126,6 +126,27 @@ pub struct Annotation {
     pub extra: Map<String, Value>,
 }
 
+/// A moment as SigMF writes it: ISO 8601 and UTC, to the nanosecond.
+///
+/// ```
+/// use std::time::{Duration, UNIX_EPOCH};
+/// assert_eq!(kaflow::iq::sigmf::datetime(UNIX_EPOCH + Duration::from_nanos(951_782_400_000_000_005)), "2000-02-29T00:00:00.000000005Z");
+/// ```
+pub fn datetime(time: std::time::SystemTime) -> String {
+    let since = time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let (days, second) = (since.as_secs() / 86400, since.as_secs() % 86400);
+    // Days are counted from 1 March of year 0, so that the leap day is the last one of a year: 400 years are 146097 days.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = 400 * era + year + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:09}Z", since.subsec_nanos())
+}
+
 fn as_text<S: serde::Serializer>(datatype: &Datatype, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(datatype)
 }

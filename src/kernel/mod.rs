@@ -24,7 +24,7 @@ use num_complex::Complex;
 use crate::Real;
 
 /// A positive definite kernel on ℂᴸ.
-pub trait Kernel<T: Real>: Send + Sync {
+pub trait Kernel<T: Real>: Send + Sync + 'static {
     /// `k(centre, x)`.
     fn value(&self, centre: &[Complex<T>], x: &[Complex<T>]) -> Complex<T>;
 

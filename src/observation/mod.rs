@@ -21,7 +21,7 @@ use crate::{Error, Real, Result};
 
 /// An observation model. Latent values and steps are slices of `width` real numbers: two for a complex value, one for a real one,
 /// one a class for the multinomial.
-pub trait Observation<T: Real>: Clone + Serialize + DeserializeOwned + Send {
+pub trait Observation<T: Real>: Clone + Serialize + DeserializeOwned + Send + 'static {
     /// What is observed.
     type Target: Copy;
     /// The expected observation.

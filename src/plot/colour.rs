@@ -1,5 +1,8 @@
 //! Colours and strokes: the same filter looks the same in every picture.
 
+pub use crate::filter::registry::Dash;
+use crate::filter::registry::{Hue, RECIPES};
+
 /// An opaque colour: red, green, blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Colour(pub u8, pub u8, pub u8);
@@ -9,19 +12,6 @@ impl Colour {
     pub fn hex(self) -> String {
         format!("#{:02x}{:02x}{:02x}", self.0, self.1, self.2)
     }
-}
-
-/// How a line is broken. Two lines of one colour differ in this.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dash {
-    /// One unbroken line.
-    Solid,
-    /// Long dashes.
-    Dashed,
-    /// Dots.
-    Dotted,
-    /// Dash, dot, dash, dot.
-    DashDot,
 }
 
 impl Dash {
@@ -98,32 +88,30 @@ const INDIGO: Colour = Colour(0x33, 0x22, 0x88);
 const CYCLE: [Colour; 8] = [BLUE, ORANGE, GREEN, PINK, SKY, VERMILLION, WINE, OLIVE];
 const DASHES: [Dash; 4] = [Dash::Solid, Dash::Dashed, Dash::DashDot, Dash::Dotted];
 
-/// Names without case and punctuation. Linear baselines are grey; broken lines are linear in their parameters, or a bound, or NORMA, which often
-/// coincides with fKLMS.
-const TABLE: [(&str, Colour, Dash); 37] = [
-    ("lms", GREY, Dash::Dotted),
-    ("nlms", GREY, Dash::Solid),
-    ("rls", GREY, Dash::Dashed),
-    ("klms", SKY, Dash::Solid),
-    ("fklms", BLUE, Dash::Solid),
-    ("qklms", ORANGE, Dash::Solid),
-    ("norma", PINK, Dash::Dashed),
-    ("krlst", GREEN, Dash::Solid),
-    ("mprls", WINE, Dash::Dashed),
+fn colour(hue: Hue) -> Colour {
+    match hue {
+        Hue::Grey => GREY,
+        Hue::Orange => ORANGE,
+        Hue::Sky => SKY,
+        Hue::Green => GREEN,
+        Hue::Blue => BLUE,
+        Hue::Vermillion => VERMILLION,
+        Hue::Pink => PINK,
+        Hue::Wine => WINE,
+        Hue::Olive => OLIVE,
+        Hue::Indigo => INDIGO,
+    }
+}
+
+/// What is drawn besides the filters of the registry: names without case and punctuation.
+const TABLE: [(&str, Colour, Dash); 21] = [
     ("gmprls", WINE, Dash::DashDot),
     ("mp", WINE, Dash::Dashed),
-    ("kalman", OLIVE, Dash::DashDot),
-    ("twospeed", VERMILLION, Dash::Solid),
     ("hammerstein", VERMILLION, Dash::Dashed),
-    ("mixture", INDIGO, Dash::DashDot),
-    ("residual", INDIGO, Dash::Dashed),
     ("equivariant", GREEN, Dash::Dashed),
     ("gp", BLACK, Dash::Dotted),
     ("exactgp", BLACK, Dash::Dotted),
     ("exact", BLACK, Dash::Dotted),
-    ("poisson", BLUE, Dash::Dashed),
-    ("bernoulli", ORANGE, Dash::Dashed),
-    ("multinomial", PINK, Dash::Dotted),
     ("rx", GREY, Dash::Solid),
     ("received", GREY, Dash::Solid),
     ("tx", GREEN, Dash::Solid),
@@ -146,7 +134,7 @@ fn bare(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The look of what is called `name`: by the table, else by the first word of the name ("fklms, M=500" looks like "fklms"), else one that the
+/// The look of what is called `name`: that of the filter or of the table, else by the first word of the name ("fklms, M=500" looks like "fklms"), else one that the
 /// letters of the name choose, so that it is the same in the next picture and in the next run.
 ///
 /// ```
@@ -155,7 +143,12 @@ fn bare(name: &str) -> String {
 /// assert_eq!(style_of("fklms (M = 500)").colour, style_of("fklms").colour);
 /// ```
 pub fn style_of(name: &str) -> Style {
-    let find = |key: &str| TABLE.iter().find(|(known, ..)| *known == key).map(|&(_, colour, dash)| Style::solid(colour, WIDTH).dash(dash));
+    let find = |key: &str| {
+        let filters =
+            RECIPES.iter().flat_map(|r| std::iter::once(&r.name).chain(r.aliases).map(|name| (bare(name), colour(r.look.0), r.look.1)));
+        let others = TABLE.iter().map(|&(name, colour, dash)| (name.to_owned(), colour, dash));
+        filters.chain(others).find(|(known, ..)| known == key).map(|(_, colour, dash)| Style::solid(colour, WIDTH).dash(dash))
+    };
     let first = name.split(|c: char| c.is_whitespace() || "(,:/=".contains(c)).next().unwrap_or("");
     find(&bare(name)).or_else(|| find(&bare(first))).unwrap_or_else(|| {
         // FNV-1a: std's hashers promise no stability between releases.
@@ -213,10 +206,10 @@ mod tests {
 
     #[test]
     fn known_filters_all_look_different() {
-        let names = "lms nlms rls klms fklms qklms norma krlst mp-rls gmp-rls kalman two-speed mixture residual gp";
-        let styles: Vec<_> = names.split(' ').map(style_of).collect();
+        let names: Vec<_> = RECIPES.iter().map(|r| r.name).chain(["gmp-rls", "gp"]).collect();
+        let styles: Vec<_> = names.iter().map(|name| style_of(name)).collect();
         for (i, a) in styles.iter().enumerate() {
-            assert!(!styles[..i].contains(a), "{}", names.split(' ').nth(i).unwrap());
+            assert!(!styles[..i].contains(a), "{}", names[i]);
         }
     }
 

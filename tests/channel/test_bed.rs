@@ -1,7 +1,7 @@
 //! Scenarios and the test bed that runs them.
 
 use super::*;
-use kaflow::filter::{Guard, Nlms, Windowed};
+use kaflow::filter::{Filter, Guard, Nlms};
 use kaflow::ofdm::{RandomBits, Receiver};
 
 fn preset(name: &str, seed: u64) -> Scenario {
@@ -32,7 +32,7 @@ fn nlms_gets_what_it_is_known_to_get() {
         let mut mean = 0.0;
         for seed in 1..=8 {
             let run = TestBed::run(&preset(name, seed)).unwrap();
-            let mut tracker = Guard::new(Windowed::new(Nlms::<f32>::new(taps, mu, 1e-6).unwrap(), taps).unwrap());
+            let mut tracker = Guard::new(Nlms::<f32>::new(taps, mu, 1e-6).unwrap().on_stream());
             let mut prediction = vec![Complex32::ZERO; 6000];
             tracker.track(&run.tx[0], &run.rx[0], &mut prediction, None);
             mean += nmse_db(&run.rx[0][500..], &prediction[500..]) / 8.0;

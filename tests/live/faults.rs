@@ -7,7 +7,7 @@ use std::time::Duration;
 use futuresdr::prelude::*;
 use futuresdr::runtime::dev::prelude::*;
 use kaflow::blocks::{Fault, Follow, Radio, RadioConfig, Repeat, SoapySink, SoapySource, TIME, gap_length};
-use kaflow::filter::{Adaptive, Guard, Nlms, Windowed};
+use kaflow::filter::{Adaptive, Filter, Guard, Nlms, Tracker};
 use kaflow::iq::{Followed, Follower};
 
 use super::{LEVEL, duplex, frame};
@@ -35,15 +35,15 @@ where
     tx: I,
     #[input]
     rx: I,
-    kept: Guard<f32, Windowed<f32, Nlms<f32>>>,
-    fresh: Guard<f32, Windowed<f32, Nlms<f32>>>,
+    kept: Guard<f32, Box<dyn Tracker<f32>>>,
+    fresh: Guard<f32, Box<dyn Tracker<f32>>>,
     since: usize,
     verdict: Arc<Mutex<Verdict>>,
 }
 
 impl Judge {
     fn new() -> Self {
-        let tracker = || Guard::new(Windowed::new(Nlms::new(4, 0.5, 1e-6).unwrap(), 4).unwrap());
+        let tracker = || Guard::new(Nlms::new(4, 0.5, 1e-6).unwrap().on_stream());
         Self {
             tx: Default::default(),
             rx: Default::default(),

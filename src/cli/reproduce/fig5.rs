@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 use super::Size;
 use super::report::{Line, Report, db, mean_and_error};
 use crate::channel::{Scenario, TestBed};
-use crate::cli::track::{Align, Source};
+use crate::cli::run::input::{self, Align, Origin, Sight};
 use crate::cli::tune::score::Data;
 use crate::cli::tune::search::{Plan, search};
 use crate::cli::tune::space::Space;
@@ -16,6 +16,7 @@ use crate::cli::{interrupt, parallel, progress};
 use crate::filter::em::{Forgetting, estimate};
 use crate::filter::registry::{self, Recipe, Settings, Value, Values};
 use crate::filter::{Filter, Guard, Kalman, Window};
+use crate::metrics::Row;
 use crate::plot::{self, Axis, Bar, Figure, NmseCurve, Part, Taps};
 use crate::{Complex32, Complex64, Result};
 
@@ -51,14 +52,14 @@ struct Transmission {
 
 pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
     let recorded = size.recordings.clone().map(|(tx, rx)| {
-        let (tx, rx) = (Some(tx), Some(rx));
-        Source { tx, rx, format: None, align: Align::Auto, trim: true, preset: None, taps: TAPS, advance: None, equalize: false }.read()
+        let origin = Origin::Recordings { tx, rx: Some(rx), format: None, align: Align::Auto, trim: true };
+        input::open(&origin, Sight { taps: TAPS, advance: None, equalize: false }).map(|(_, survey)| survey)
     });
     let recorded = recorded.transpose()?;
     let runs = if recorded.is_some() { 1 } else { size.runs(10) };
     let transmission = |run: usize| -> Result<Transmission> {
         if let Some(streams) = &recorded {
-            return Ok(Transmission { tx: streams.input.clone(), rx: streams.target.clone() });
+            return Ok(Transmission { tx: streams.start.0.clone(), rx: streams.start.1.clone() });
         }
         let seed = size.seed.wrapping_mul(1_000_003).wrapping_add(run as u64) & (i64::MAX as u64);
         let mut chunk = TestBed::run(&Scenario { samples: SAMPLES, seed, ..Scenario::preset("paper")? })?;
@@ -86,10 +87,8 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
             let mut tracker = Guard::new(registry::tracker::<f32>(&settings[piece % filters.len()], TAPS)?);
             let mut prediction = vec![Complex32::default(); data.rx.len()];
             tracker.track(&data.tx, &data.rx, &mut prediction, None);
-            let square = |z: Complex32| f64::from(z.re).powi(2) + f64::from(z.im).powi(2);
-            let error = data.rx.chunks(block).zip(prediction.chunks(block));
-            let error = error.map(|(y, p)| y.iter().zip(p).map(|(y, p)| square(y - p)).sum()).collect();
-            Ok((error, data.rx.chunks(block).map(|y| y.iter().map(|&y| square(y)).sum()).collect()))
+            let rows = data.rx.chunks(block).zip(prediction.chunks(block)).map(|(y, p)| Row::measure(y, p));
+            Ok(rows.map(|row| (row.error, row.reference)).unzip())
         },
         |piece, result| {
             // The parameters were built by the search, so nothing is refused here.
@@ -119,14 +118,14 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         let ratios: Vec<f64> = errors[..done].iter().map(|run| run.iter().sum::<f64>() / energy).collect();
         let (mean, error) = mean_and_error(&ratios);
         let (value, error) = db(mean, error);
-        let points = (0..blocks).map(|i| [time(i), 10.0 * (smooth(errors, i) / smooth(&powers, i)).log10()]).collect();
+        let points = (0..blocks).map(|i| [time(i), crate::dsp::db(smooth(errors, i), smooth(&powers, i))]).collect();
         curves.push(NmseCurve { name: recipe.name.into(), points, average_db: Some(value) });
         let error = (done > 1).then_some(error);
         lines.push(Line { name: recipe.name.into(), value, error, reference: *reference, note: describe(settings) });
     }
 
     let channels = match &recorded {
-        Some(streams) => vec![estimated(&streams.input, &streams.target, block)?],
+        Some(streams) => vec![estimated(&streams.start.0, &streams.start.1, block)?],
         None => simulated(size.seed, block)?,
     };
     let (what, title) = match &recorded {

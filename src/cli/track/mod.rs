@@ -1,81 +1,60 @@
 //! `kaflow track`: any filters over a pair of recordings, or over the built-in test bed.
 
 mod checkpoint;
-mod constellation;
-mod filters;
-mod graph;
-mod input;
-mod learned;
-#[cfg(feature = "soapy")]
-pub(super) mod live;
-mod pictures;
-mod report;
-mod streams;
 
-use std::{net::SocketAddr, path::PathBuf, time::Instant};
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use clap::Parser as _;
+use super::run::{
+    Subject,
+    arguments::{FilterArgs, InputArgs, OutputArgs},
+    filters, input, report,
+};
+use super::{interrupt, progress};
+use crate::blocks::{IqSink, Track};
+use crate::filter::registry::Settings;
+use crate::flowgraphs::track::{self as graph, Filter, Plan, View, Watch};
+use crate::iq::{Datatype, Writer, sigmf::Meta};
+use crate::{Error, Result};
+use checkpoint::{Checkpoint, Collector};
 
-use super::parameters::Parameters;
-use crate::{Error, Result, iq};
-pub(crate) use input::Align;
-use input::Input;
-pub(crate) use streams::Source;
+/// What runs when nobody says.
+const DEFAULT: [&str; 8] = ["nlms", "fklms", "qklms", "norma", "krlst", "mp-rls", "two-speed", "mixture"];
 
 /// Track a channel: one-step-ahead predictions of what is received from what was sent.
 ///
 /// With two recordings it aligns them, runs every filter side by side and reports how well each predicts. With none it runs the built-in test bed.
-#[derive(clap::Args, Clone)]
+#[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What was sent: SigMF, WAV, raw IQ; or a .sigmf-collection or folder that holds both
-    tx: Option<PathBuf>,
-    /// What was received
-    rx: Option<PathBuf>,
-    /// Format of raw recordings: cf32_le, ci16_le, cu8, ...
-    #[arg(long)]
-    format: Option<iq::Format>,
-    /// auto finds the delay and the carrier offset; none takes the samples as they are; a number is the delay in samples
-    #[arg(long, default_value = "auto", allow_hyphen_values = true)]
-    align: Align,
-    /// Use the common part of recordings of different length
-    #[arg(long)]
-    trim: bool,
-    /// Preset of the test bed: paper, wifi, a, b, d, e
-    #[arg(long, conflicts_with = "tx")]
-    preset: Option<String>,
+    #[command(flatten)]
+    input: InputArgs,
     /// Samples of the test bed
     #[arg(long, conflicts_with = "tx")]
     samples: Option<u64>,
     /// Seed of the test bed
     #[arg(long, conflicts_with = "tx")]
     seed: Option<u64>,
-    /// A filter by name, any number of times, or all
-    #[arg(long, value_name = "NAME")]
-    filter: Vec<String>,
-    /// Samples that the filters look at
-    #[arg(long, default_value_t = 4)]
-    taps: usize,
-    /// How many of the taps reach ahead (default: what the alignment finds, half of them with --equalize)
-    #[arg(long)]
-    advance: Option<usize>,
     /// Parameters from a file, as tune writes it
     #[arg(long, value_name = "FILE.toml")]
     params: Option<PathBuf>,
-    /// Leave the first N samples out of the average
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    skip: u64,
-    /// Predict what was sent from what was received
-    #[arg(long)]
-    equalize: bool,
     /// Threads (default: one for each core)
     #[arg(long)]
     threads: Option<usize>,
-    /// Write the results as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write curves, pictures and a report into this folder
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    files: Files,
+    /// A line a second: error, rate, samples in gaps
+    #[arg(long)]
+    watch: bool,
+    #[command(flatten)]
+    filters: FilterArgs,
+}
+
+/// What is written while it runs.
+#[derive(clap::Args)]
+struct Files {
     /// Write predictions and errors as SigMF into the folder of --out
     #[arg(long, requires = "out")]
     record: bool,
@@ -91,87 +70,181 @@ pub(crate) struct Args {
     /// Go on from the checkpoint, as if never stopped
     #[arg(long, requires = "checkpoint")]
     resume: bool,
-    /// A line a second: error, rate, dropped samples; and the control port
-    #[arg(long)]
-    watch: bool,
-    /// Address of the control port (default with --watch: 127.0.0.1:1337)
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    control: Option<SocketAddr>,
-    /// Replace existing outputs
-    #[arg(long)]
-    force: bool,
-    #[command(flatten)]
-    parameters: Parameters,
 }
 
-#[derive(clap::Parser)]
-struct Bare {
-    #[command(flatten)]
-    args: Args,
-}
-
-impl Args {
-    /// What they are when nothing is given.
-    pub(crate) fn bare() -> Self {
-        Bare::parse_from(["kaflow"]).args
-    }
-}
-
-pub(crate) fn run(mut args: Args) -> Result<()> {
-    if args.taps == 0 || args.taps > 4096 {
-        return Err(Error::parameter("taps", "between 1 and 4096", args.taps));
-    }
+pub(crate) fn run(args: Args) -> Result<()> {
     // What can be refused is refused before anything is read or written.
-    let choices = filters::choose(&args)?;
-    choices.iter().try_for_each(|choice| choice.check())?;
-    if args.predictions.is_some() && choices.len() != 1 {
-        return Err(Error::parameter("predictions", "asked for with exactly one --filter", format!("{} filters", choices.len())));
-    }
-    if args.record && args.resume {
-        return Err(Error::parameter("resume", "without --record: a SigMF recording is sealed when it is closed", "both"));
-    }
+    let choices = filters::choose(&args.filters.wanted(&DEFAULT, args.params.as_ref())?, "filter", &filters::streams())?;
+    args.files.check(choices.len(), args.output.force)?;
     if let Some(threads) = args.threads.filter(|threads| !(1..=1024).contains(threads)) {
         return Err(Error::parameter("threads", "between 1 and 1024", threads));
     }
-    if args.checkpoint_every == 0 {
-        return Err(Error::parameter("checkpoint-every", "1 or more", 0));
+    let mut output = args.output.clone();
+    if args.input.tx.is_none() && args.files.none() {
+        default_folder(&mut output);
     }
-    default_folder(&mut args);
-    check_outputs(&args)?;
-    let mut input = Input::open(&args)?;
-    let survey = input.survey(&args)?;
-    if args.skip >= survey.total {
-        return Err(Error::parameter("skip", format!("less than the {} samples there are", survey.total), args.skip));
+    report::check(&output, args.files.resume)?;
+    let origin = args.input.origin(|scenario| {
+        scenario.samples = args.samples.unwrap_or(scenario.samples);
+        scenario.seed = args.seed.unwrap_or(scenario.seed);
+    })?;
+    let sight = input::Sight { taps: args.filters.taps, advance: args.filters.advance, equalize: args.input.equalize };
+    let (source, survey) = input::open(&origin, sight)?;
+    if output.skip >= survey.total {
+        return Err(Error::parameter("skip", format!("less than the {} samples there are", survey.total), output.skip));
     }
-    let filters = filters::settle(&choices, &args, &survey)?;
-    if let Some(out) = &args.out {
+    if let Some(out) = &output.out {
         std::fs::create_dir_all(out).map_err(|e| Error::io(out, e))?;
     }
-    let started = Instant::now();
-    let outcome = graph::run(&args, input, &survey, filters)?;
-    report::write(&args, &survey, &outcome, started.elapsed())
+
+    let (settings, trackers): (Vec<Settings>, Vec<_>) =
+        choices.iter().map(|choice| choice.settle(survey.power)).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let subject = Subject {
+        source: survey.source,
+        facts: Vec::new(),
+        sample_rate: survey.sample_rate,
+        real: survey.real,
+        waveform: survey.waveform,
+        alignment: survey.alignment,
+        taps: sight.taps,
+        advance: survey.advance,
+        skip: output.skip,
+        equalize: sight.equalize,
+        settings,
+    };
+    let (resumed, collector) = args.files.checkpoint(&subject)?;
+    let done = resumed.as_ref().map_or(0, |c| c.samples);
+    // A row of the error curve: fine enough for a picture of short runs; long ones merge rows.
+    let every = (survey.total / 400).clamp(16, 4096);
+    let mut filters = Vec::new();
+    for (i, (choice, tracker)) in choices.iter().zip(trackers).enumerate() {
+        let name = choice.recipe.name;
+        let mut track = Track::new(tracker).metrics_every(every, output.skip).observed();
+        if let Some(checkpoint) = &resumed {
+            track.resume(&checkpoint.states[i])?;
+        }
+        if let Some(collector) = collector.clone() {
+            track = track.snapshots(args.files.checkpoint_every, move |snapshot| collector.filter(i, snapshot.samples, snapshot.state));
+        }
+        let sink = |port| args.files.sink(&output, subject.sample_rate, name, port, done, collector.as_ref());
+        filters.push(Filter { name: name.into(), track, prediction: sink("prediction")?, error: sink("error")? });
+    }
+    let plan = Plan { source, filters: vec![filters], advance: survey.advance, equalize: sight.equalize, done, samples: None, record: None };
+    let watch = Watch {
+        stop: interrupt::watch(),
+        time: None,
+        watchdog: &|| None,
+        every: Duration::from_millis(100),
+        together: args.files.checkpoint.is_some(),
+        threads: args.threads,
+    };
+    let mut progress = Progress::new(args.watch, survey.total, done);
+    let outcome = graph::run(plan, &watch, |view| progress.show(view))?;
+    progress.bar.finish_and_clear();
+    report::write(&output, &subject, &outcome)?;
+    outcome.fault.map_or(Ok(()), Err)
 }
 
 /// Without files and without any wish for output there is still something to look at.
-fn default_folder(args: &mut Args) {
-    let wishes = [&args.json, &args.out, &args.predictions, &args.checkpoint];
-    if args.tx.is_none() && wishes.iter().all(|wish| wish.is_none()) {
+fn default_folder(output: &mut OutputArgs) {
+    if output.json.is_none() && output.out.is_none() {
         let names = std::iter::once("kaflow-track".to_owned()).chain((2..).map(|n| format!("kaflow-track-{n}")));
-        args.out = names.map(PathBuf::from).find(|path| args.force || !path.exists());
+        output.out = names.map(PathBuf::from).find(|path| output.force || !path.exists());
     }
 }
 
-fn check_outputs(args: &Args) -> Result<()> {
-    let resumed = [&args.predictions, &args.checkpoint].into_iter().filter(|_| !args.resume);
-    for path in resumed.chain([&args.json]).flatten() {
-        // A run of hours must not end at a folder that is not there.
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
-            return Err(Error::file(path, "output", format!("there is no folder {}", folder.display())));
+impl Files {
+    fn none(&self) -> bool {
+        self.predictions.is_none() && self.checkpoint.is_none()
+    }
+
+    fn check(&self, filters: usize, force: bool) -> Result<()> {
+        if self.predictions.is_some() && filters != 1 {
+            return Err(Error::parameter("predictions", "asked for with exactly one --filter", format!("{filters} filters")));
         }
-        crate::files::check_free(path, args.force)?;
+        if self.record && self.resume {
+            return Err(Error::parameter("resume", "without --record: a SigMF recording is sealed when it is closed", "both"));
+        }
+        if self.checkpoint_every == 0 {
+            return Err(Error::parameter("checkpoint-every", "1 or more", 0));
+        }
+        let written = [&self.predictions, &self.checkpoint].into_iter().flatten().filter(|_| !self.resume);
+        written.into_iter().try_for_each(|path| report::check_file(path, force))
     }
-    if let Some(out) = &args.out {
-        report::check_folder(out, args.force || args.resume)?;
+
+    /// The checkpoint to go on from, and the one to write.
+    fn checkpoint(&self, subject: &Subject) -> Result<(Option<Checkpoint>, Option<Collector>)> {
+        let Some(path) = &self.checkpoint else { return Ok((None, None)) };
+        let Subject { source, alignment, advance, taps, skip, equalize, settings, .. } = subject;
+        let delay = alignment.map_or(0.0, |a| a.delay);
+        let mut run = format!("{source}\ndelay {delay} advance {advance} taps {taps} skip {skip} equalize {equalize}");
+        for settings in settings {
+            run += &format!("\n{}", settings.recipe().name);
+            settings.values().iter().for_each(|(name, value)| run += &format!(" {name}={value}"));
+        }
+        let resumed = if self.resume { Some(Checkpoint::read(path, &run, settings.len())?) } else { None };
+        Ok((resumed, Some(Collector::new(path, run, settings.len(), usize::from(self.predictions.is_some())))))
     }
-    Ok(())
+
+    /// Where a filter's output goes, if anywhere.
+    fn sink(&self, output: &OutputArgs, rate: Option<f64>, name: &str, port: &str, done: u64, collector: Option<&Collector>) -> Result<Option<IqSink>> {
+        if let Some(path) = self.predictions.as_ref().filter(|_| port == "prediction") {
+            let mut sink = raw(path, done)?;
+            if let Some(collector) = collector.cloned() {
+                sink = sink.flush_every(self.checkpoint_every, done, move |samples| collector.file(samples));
+            }
+            return Ok(Some(sink));
+        }
+        let Some(out) = output.out.as_ref().filter(|_| self.record) else { return Ok(None) };
+        let mut meta = Meta::new(Datatype::CF32_LE, rate);
+        meta.global.description = Some(format!("{port} of {name}, by kaflow track"));
+        Ok(Some(IqSink::new(Writer::create(out.join(format!("{name}-{port}")), meta, output.force)?)))
+    }
+}
+
+/// The file of predictions, cut where the run goes on.
+fn raw(path: &Path, done: u64) -> Result<IqSink> {
+    let io = |e| Error::io(path, e);
+    if done == 0 {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(path).map_err(io)?;
+        return Ok(IqSink::raw(file, path));
+    }
+    let file = OpenOptions::new().append(true).open(path).map_err(io)?;
+    let found = file.metadata().map_err(io)?.len();
+    if found < 8 * done {
+        let problem = format!("holds {} samples, the checkpoint is at {done}: it is not the file that was written", found / 8);
+        return Err(Error::file(path, "predictions", problem));
+    }
+    file.set_len(8 * done).map_err(io)?;
+    Ok(IqSink::raw(file, path))
+}
+
+/// A bar, or a line a second.
+struct Progress {
+    bar: indicatif::ProgressBar,
+    lines: bool,
+    last: (Instant, u64),
+}
+
+impl Progress {
+    fn new(lines: bool, total: u64, done: u64) -> Self {
+        let bar = progress::bar(if lines { 0 } else { total }, "tracking");
+        bar.set_position(done);
+        bar.reset_eta();
+        Self { bar, lines, last: (Instant::now(), done) }
+    }
+
+    fn show(&mut self, view: &View<'_>) {
+        let now = view.filters.iter().map(|f| f.probe.read().samples).min().unwrap_or(0);
+        self.bar.set_position(now);
+        let (since, before) = self.last;
+        if self.lines && since.elapsed() >= Duration::from_secs(1) {
+            let rate = now.saturating_sub(before) as f64 / since.elapsed().as_secs_f64();
+            let errors: Vec<_> = view.filters.iter().map(|f| format!("{} {:.1}", f.name, f.probe.read().nmse_db)).collect();
+            let gaps = view.sync.first().map_or(0, |sync| sync.gap_samples);
+            let seconds = view.elapsed.as_secs();
+            eprintln!("{seconds} s: {now} samples, {:.3} MS/s, {gaps} in gaps, NMSE dB: {}", rate / 1e6, errors.join(", "));
+            self.last = (Instant::now(), now);
+        }
+    }
 }

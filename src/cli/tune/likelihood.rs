@@ -6,12 +6,8 @@ use super::score::{Data, score};
 use crate::cli::{parallel, progress};
 use crate::filter::Window;
 use crate::filter::em::{Estimate, Features, Forgetting, estimate};
-use crate::filter::registry::{Recipe, Settings, Value, Values};
-use crate::kernel::{Kernel, Linear};
+use crate::filter::registry::{Likelihood, Recipe, Settings, Value, Values};
 use crate::{Complex64, Error, Result};
-
-/// The filters that are this model, exactly or nearly.
-pub(crate) const FILTERS: [&str; 4] = ["kalman", "lms", "klms", "fklms"];
 
 /// Features that stand for a kernel.
 const FEATURES: usize = 48;
@@ -42,7 +38,7 @@ pub(crate) fn fit(recipe: &'static Recipe, given: &Values, data: &Data) -> Resul
     let targets: Vec<Complex64> = rx.iter().map(wide).collect();
     let lambda = number(given, "lambda");
 
-    if recipe.name == "kalman" {
+    if recipe.likelihood == Some(Likelihood::Exact) {
         let forgetting = lambda.map_or(Forgetting::Learned(0.999), Forgetting::Fixed);
         let found = estimate(&inputs.concat(), &targets, forgetting)?;
         let mut values = Values::from([
@@ -65,7 +61,7 @@ pub(crate) fn fit(recipe: &'static Recipe, given: &Values, data: &Data) -> Resul
             values.insert("sigma".into(), number_of(sigma));
         }
         let settled = recipe.settle(&values, spread)?;
-        let kernel: Box<dyn Kernel<f64>> = if recipe.name == "lms" { Box::new(Linear) } else { settled.kernel()? };
+        let kernel = settled.kernel::<f64>()?;
         let finite = |x: &&Vec<Complex64>| x.iter().all(|z| z.re.is_finite() && z.im.is_finite());
         let usable = inputs.iter().filter(finite).count().max(1);
         let norm = inputs.iter().filter(finite).map(|x| kernel.norm(x)).sum::<f64>() / usable as f64;
@@ -74,7 +70,7 @@ pub(crate) fn fit(recipe: &'static Recipe, given: &Values, data: &Data) -> Resul
         inputs.iter().for_each(|x| features.map(x, &mut rows));
         let found = estimate(&rows, &targets, Forgetting::Fixed(lambda))?;
         values.insert("diffusion-ratio".into(), number_of(found.gain_ratio / norm));
-        if recipe.name == "fklms" {
+        if recipe.has("lambda") {
             values.insert("lambda".into(), Value::Number(lambda));
         }
         Ok(Fitted { settings: recipe.settle(&values, spread)?, estimate: found, features: features.len() })
@@ -85,7 +81,7 @@ pub(crate) fn fit(recipe: &'static Recipe, given: &Values, data: &Data) -> Resul
         true => WIDTHS.iter().map(|w| Some(w * spread)).collect(),
         false => vec![number(given, "sigma")],
     };
-    let forgets = recipe.name == "fklms" && lambda.is_none();
+    let forgets = recipe.has("lambda") && lambda.is_none();
     let first = if forgets { 0.999 } else { lambda.unwrap_or(1.0) };
     let best = best_predictor(&widths, data, |&sigma| at(sigma, first))?;
     let Some((i, found)) = best else { return Ok(None) };

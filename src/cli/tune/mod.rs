@@ -10,11 +10,14 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::parameters::Parameters;
-use super::track::{Align, Source};
+use super::run::{
+    arguments::{FilterArgs, InputArgs},
+    filters::{self, Choice, choose},
+    input,
+};
 use super::{interrupt, parallel, progress};
-use crate::filter::registry::{self, Recipe, Task, Value, Values};
-use crate::{Error, Result, iq};
+use crate::filter::registry::{self, Likelihood};
+use crate::{Error, Result};
 use report::{Files, Tuned};
 use score::{Data, score};
 use search::{Plan, search};
@@ -27,13 +30,8 @@ use space::Space;
 /// Without recordings it tunes on the built-in test bed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What was sent: SigMF, WAV, raw IQ; or a .sigmf-collection or folder that holds both
-    tx: Option<PathBuf>,
-    /// What was received
-    rx: Option<PathBuf>,
-    /// A filter by name, any number of times, or all
-    #[arg(long, value_name = "NAME", default_value = "all")]
-    filter: Vec<String>,
+    #[command(flatten)]
+    input: InputArgs,
     /// search tries candidates; em maximises the likelihood of the state-space model, for kalman, lms, klms and fklms
     #[arg(long, value_enum, default_value_t = Method::Search)]
     method: Method,
@@ -52,32 +50,11 @@ pub(crate) struct Args {
     /// Parameter file to write, pictures beside it; or a folder for both
     #[arg(long, value_name = "PATH", default_value = "params.toml")]
     out: PathBuf,
-    /// Samples that the filters look at
-    #[arg(long, default_value_t = 4)]
-    taps: usize,
-    /// How many of the taps reach ahead (default: what the alignment finds, half of them with --equalize)
-    #[arg(long)]
-    advance: Option<usize>,
-    /// Predict what was sent from what was received
-    #[arg(long)]
-    equalize: bool,
-    /// Format of raw recordings: cf32_le, ci16_le, cu8, ...
-    #[arg(long)]
-    format: Option<iq::Format>,
-    /// auto finds the delay and the carrier offset; none takes the samples as they are; a number is the delay in samples
-    #[arg(long, default_value = "auto", allow_hyphen_values = true)]
-    align: Align,
-    /// Use the common part of recordings of different length
-    #[arg(long)]
-    trim: bool,
-    /// Preset of the test bed: paper, wifi, a, b, d, e
-    #[arg(long, conflicts_with = "tx")]
-    preset: Option<String>,
     /// Replace existing outputs
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    parameters: Parameters,
+    filters: FilterArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -86,8 +63,6 @@ enum Method {
     Em,
 }
 
-/// Centres that a filter keeps when nobody says, as in `track`.
-const BUDGET: usize = 500;
 /// Samples that are tuned on when nobody says.
 const SAMPLES: usize = 2000;
 /// The best few candidates are compared on samples that were not tuned on, up to so many times as many as were.
@@ -98,28 +73,22 @@ pub(crate) fn run(args: Args) -> Result<()> {
     if args.candidates == 0 {
         return Err(Error::parameter("candidates", "at least 1", 0));
     }
-    let choices = choose(&args)?;
-    for (recipe, given) in &choices {
-        registry::tracker::<f32>(&recipe.settle(given, 1.0)?, args.taps.max(1))?;
-    }
-    let files = Files::new(&args.out, args.force)?;
-    files.check(choices.iter().map(|(recipe, _)| recipe.name))?;
-
-    let source = Source {
-        tx: args.tx.clone(),
-        rx: args.rx.clone(),
-        format: args.format,
-        align: args.align,
-        trim: args.trim,
-        preset: args.preset.clone(),
-        taps: args.taps,
-        advance: args.advance,
-        equalize: args.equalize,
+    let (kind, known) = match args.method {
+        Method::Search => ("filter", filters::streams()),
+        Method::Em => ("filter with a likelihood", registry::RECIPES.iter().filter(|r| r.likelihood.is_some()).map(|r| r.name).collect()),
     };
-    let streams = source.read()?;
-    let largest = choices.iter().filter_map(|(recipe, given)| budget(recipe, given)).max();
+    let choices = choose(&args.filters.wanted(&["all"], None)?, kind, &known)?;
+    let files = Files::new(&args.out, args.force)?;
+    files.check(choices.iter().map(|choice| choice.recipe.name))?;
+
+    let origin = args.input.origin(|_| ())?;
+    let taps = args.filters.taps;
+    let sight = input::Sight { taps, advance: args.filters.advance, equalize: args.input.equalize };
+    let (_, survey) = input::open(&origin, sight)?;
+    let (mut tx, mut rx) = survey.start;
+    let largest = choices.iter().filter_map(Choice::budget).max();
     let wanted = args.samples.unwrap_or(SAMPLES.max(4 * largest.unwrap_or(0)));
-    let samples = wanted.min(streams.input.len());
+    let samples = wanted.min(tx.len());
     let mut notes = Vec::new();
     if samples < wanted {
         notes.push(format!("{wanted} samples were asked for, {samples} are there to tune on"));
@@ -137,20 +106,19 @@ pub(crate) fn run(args: Args) -> Result<()> {
         }
     }
     let burn_in = args.burn_in.unwrap_or(samples / 4);
-    let (mut tx, mut rx) = (streams.input, streams.target);
     let seen = rx.len().min(FINAL * samples);
     let later =
-        if seen >= samples + samples / 2 { Data::new(tx[..seen].to_vec(), rx[..seen].to_vec(), args.taps, samples).ok() } else { None };
+        if seen >= samples + samples / 2 { Data::new(tx[..seen].to_vec(), rx[..seen].to_vec(), taps, samples).ok() } else { None };
     tx.truncate(samples);
     rx.truncate(samples);
-    let data = Data::new(tx, rx, args.taps, burn_in)?;
+    let data = Data::new(tx, rx, taps, burn_in)?;
 
     let (tuned, pictures) = match args.method {
         Method::Search => by_search(&args, &choices, &data, later.as_ref())?,
         Method::Em => (by_likelihood(&choices, &data)?, Vec::new()),
     };
-    if streams.advance > 0 {
-        notes.push(format!("{} of the {} taps reach ahead", streams.advance, args.taps));
+    if survey.advance > 0 {
+        notes.push(format!("{} of the {taps} taps reach ahead", survey.advance));
     }
     if interrupt::requested() {
         notes.push("interrupted: the best so far".into());
@@ -166,67 +134,22 @@ pub(crate) fn run(args: Args) -> Result<()> {
 /// The first lines of the file: what it was made from.
 fn heading(args: &Args, data: &Data) -> String {
     let name = |path: &Option<PathBuf>| path.as_ref().map(|p| p.display().to_string());
-    let source = match (name(&args.tx), name(&args.rx)) {
+    let source = match (name(&args.input.tx), name(&args.input.rx)) {
         (Some(tx), Some(rx)) => format!("{tx} and {rx}"),
         (Some(pair), None) => pair,
-        _ => format!("the test bed, preset {}", args.preset.as_deref().unwrap_or("paper")),
+        _ => format!("the test bed, preset {}", args.input.preset.as_deref().unwrap_or("paper")),
     };
     let how = match args.method {
         Method::Search => format!("{} candidates, seed {}", args.candidates, args.seed),
         Method::Em => "by the likelihood of the state-space model".into(),
     };
-    let equalize = if args.equalize { " --equalize" } else { "" };
+    let equalize = if args.input.equalize { " --equalize" } else { "" };
     format!(
         "# kaflow tune: the first {} samples of {source}\n# scored one step ahead after {}, {how}; for track --taps {}{equalize} --params\n",
         data.samples(),
         data.burn_in,
-        args.taps
+        args.filters.taps
     )
-}
-
-/// The filters that are asked for, each with what is given for it.
-fn choose(args: &Args) -> Result<Vec<(&'static Recipe, Values)>> {
-    let known: Vec<&str> = match args.method {
-        Method::Search => registry::of_task(Task::Regression).chain(registry::of_task(Task::Stream)).collect(),
-        Method::Em => likelihood::FILTERS.to_vec(),
-    };
-    let kind = if args.method == Method::Em { "filter with a likelihood" } else { "filter" };
-    let mut recipes: Vec<&'static Recipe> = Vec::new();
-    for name in &args.filter {
-        let names = if name == "all" { known.clone() } else { vec![name.as_str()] };
-        for name in names {
-            if !known.contains(&name) {
-                return Err(Error::unknown(kind, name, known.iter().copied().chain(["all"])));
-            }
-            let recipe = registry::recipe(name)?;
-            if !recipes.iter().any(|r| r.name == recipe.name) {
-                recipes.push(recipe);
-            }
-        }
-    }
-    let has = |recipe: &Recipe, name: &str| recipe.parameters.iter().any(|(p, _)| *p == name);
-    // Among several filters a parameter is for those that have it; one that none of them has is a mistake.
-    if let Some(name) = args.parameters.0.keys().find(|name| !recipes.iter().any(|r| has(r, name))) {
-        let mut known: Vec<String> = recipes.iter().flat_map(|r| r.parameters.iter().map(|(p, _)| (*p).to_owned())).collect();
-        known.sort();
-        known.dedup();
-        let filter = recipes.iter().map(|r| r.name).collect::<Vec<_>>().join(", ");
-        return Err(Error::NotApplicable { filter, name: name.clone(), known });
-    }
-    let given =
-        |recipe: &Recipe| args.parameters.0.iter().filter(|(name, _)| has(recipe, name)).map(|(n, v)| (n.clone(), v.clone())).collect();
-    Ok(recipes.into_iter().map(|recipe| (recipe, given(recipe))).collect())
-}
-
-/// The budget that a filter will have; none for one without centres.
-fn budget(recipe: &Recipe, given: &Values) -> Option<usize> {
-    let (_, preset) = recipe.parameters.iter().find(|(p, _)| *p == "budget")?;
-    match (given.get("budget"), preset) {
-        (Some(Value::Number(budget)), _) => Some(*budget as usize),
-        (_, registry::Preset::Is(budget)) => Some(*budget as usize),
-        _ if recipe.name == "lms" => None,
-        _ => Some(BUDGET),
-    }
 }
 
 /// The picture of one filter's search.
@@ -272,11 +195,11 @@ fn finals(found: &mut [search::Found], later: &Data) -> Result<Vec<String>> {
 
 fn by_search(
     args: &Args,
-    choices: &[(&'static Recipe, Values)],
+    choices: &[Choice],
     data: &Data,
     later: Option<&Data>,
 ) -> Result<(Vec<Tuned>, Vec<Landscape>)> {
-    let space = |(recipe, given): &(&'static Recipe, Values)| Space::new(recipe, given, budget(recipe, given), data);
+    let space = |choice: &Choice| Space::new(choice.recipe, &choice.given, choice.budget(), data);
     let spaces = choices.iter().map(space).collect::<Result<Vec<_>>>()?;
     let mut found = search(&spaces, data, Plan { candidates: args.candidates, seed: args.seed })?;
     let notes = match later.filter(|_| !interrupt::requested()) {
@@ -295,23 +218,19 @@ fn by_search(
     Ok((tuned.collect(), pictures.map(|(space, found)| (space.recipe.name, found.picture(space))).collect()))
 }
 
-fn by_likelihood(choices: &[(&'static Recipe, Values)], data: &Data) -> Result<Vec<Tuned>> {
+fn by_likelihood(choices: &[Choice], data: &Data) -> Result<Vec<Tuned>> {
     let mut tuned = Vec::new();
-    for (recipe, given) in choices {
-        let mut given = given.clone();
-        if let Some(budget) = budget(recipe, &given) {
-            given.entry("budget".into()).or_insert(Value::Number(budget as f64));
-        }
-        let Some(fitted) = likelihood::fit(recipe, &given, data)? else { break };
+    for Choice { recipe, given, .. } in choices {
+        let Some(fitted) = likelihood::fit(recipe, given, data)? else { break };
         let model = fitted.estimate.model;
         let mut note = format!("sigma_d^2 = {:.4e}, sigma_n^2 = {:.4e}", model.process_noise, model.noise);
-        if recipe.name != "kalman" {
+        if recipe.likelihood == Some(Likelihood::Features) {
             note += &format!(", their ratio {:.4e}, {} features", model.process_noise / model.noise, fitted.features);
         }
         tuned.push(Tuned {
             name: recipe.name,
             values: fitted.settings.values().clone(),
-            untuned_db: score(&recipe.settle(&given, data.spread())?, data, None)?.db,
+            untuned_db: score(&recipe.settle(given, data.spread())?, data, None)?.db,
             db: score(&fitted.settings, data, None)?.db,
             note,
             tried: fitted.estimate.iterations,

@@ -1,20 +1,9 @@
 //! Where to search: the parameters of a filter, in ranges that follow from the scale of the data.
 
 use super::score::Data;
-use crate::filter::registry::{Preset, Recipe, Settings, Value, Values};
+use crate::Result;
+use crate::filter::registry::{Recipe, Settings, Spacing, Value, Values};
 use crate::plot::Axis;
-use crate::{Complex64, Result};
-
-/// How a parameter is spread over the unit interval.
-#[derive(Clone, Copy, PartialEq)]
-enum Spacing {
-    /// Evenly in its logarithm.
-    Log,
-    /// `1 − value` evenly in its logarithm: forgetting factors.
-    Complement,
-    /// Odd numbers.
-    Odd,
-}
 
 /// One parameter that is searched.
 pub(crate) struct Dimension {
@@ -82,18 +71,19 @@ impl Space {
     /// Everything that `given` does not fix. `budget` is for filters that would keep every centre.
     pub(crate) fn new(recipe: &'static Recipe, given: &Values, budget: Option<usize>, data: &Data) -> Result<Self> {
         let mut fixed = given.clone();
-        if let Some(budget) = budget.filter(|_| recipe.parameters.iter().any(|(p, preset)| *p == "budget" && matches!(preset, Preset::Off)))
-        {
+        if let Some(budget) = budget.filter(|_| recipe.grows()) {
             fixed.entry("budget".into()).or_insert(Value::Number(budget as f64));
         }
         let spread = data.spread();
         let settled = recipe.settle(&fixed, spread)?;
         let values = settled.values();
         // What settling has left out means nothing beside the rest.
-        let searched = |name: &str| !given.contains_key(name) && values.contains_key(name);
-        let dimensions = recipe.parameters.iter().map(|(name, _)| *name).filter(|name| searched(name));
-        let dimensions = dimensions.map(|name| dimension(recipe.name, name, &settled, data)).collect::<Result<Vec<_>>>()?;
-        Ok(Self { recipe, fixed, dimensions: dimensions.into_iter().flatten().collect(), spread })
+        let searched = recipe.parameters.iter().filter(|p| !given.contains_key(p.name) && values.contains_key(p.name));
+        let dimensions = searched.filter_map(|p| Some((p.name, p.search?))).map(|(name, search)| {
+            let (low, high) = search.ends(&settled, data.taps, spread, data.target_power())?;
+            Ok(Dimension { name, low, high, spacing: search.spacing })
+        });
+        Ok(Self { recipe, fixed, dimensions: dimensions.collect::<Result<_>>()?, spread })
     }
 
     /// The filter as it is when nobody tunes it.
@@ -114,42 +104,11 @@ impl Space {
     }
 }
 
-/// The range of a parameter; none for one that is not searched.
-fn dimension(filter: &str, name: &'static str, settings: &Settings, data: &Data) -> Result<Option<Dimension>> {
-    let (spread, power) = (data.spread(), data.target_power());
-    let log = |low: f64, high: f64| Some((low, high, Spacing::Log));
-    let range = match name {
-        "sigma" => log(0.15 * spread, 8.0 * spread),
-        "epsilon" => log(0.01 * spread, 0.8 * spread),
-        "eta" => log(0.005, 1.0),
-        "diffusion-ratio" => {
-            // k(x,x) of a typical input scales the ratio.
-            let typical = vec![Complex64::new(spread / (data.taps as f64).sqrt(), 0.0); data.taps];
-            let norm = if filter == "lms" { spread * spread } else { settings.kernel::<f64>()?.norm(&typical) };
-            log(1e-3 / norm, 1e3 / norm)
-        }
-        "lambda" if filter == "kalman" => Some((1e-7, 1e-2, Spacing::Complement)),
-        "lambda" => Some((1e-5, 0.2, Spacing::Complement)),
-        "ridge" => log(1e-5, 0.5),
-        "mu" => log(5e-3, 1.5),
-        "regularization" if filter == "nlms" => log(1e-6 * spread * spread, 10.0 * spread * spread),
-        "regularization" => log(1e-4 * spread * spread, 100.0 * spread * spread),
-        "process-noise" => log(1e-8 * power / (spread * spread), 0.1 * power / (spread * spread)),
-        "noise" if filter == "krlst" => log(1e-4, 1.0),
-        "noise" => log(1e-4 * power, power),
-        "order" => Some((1.0, 9.0, Spacing::Odd)),
-        "span" => log(5.0, 3000.0),
-        "drift" => log(1e-8, 1e-3),
-        _ => None,
-    };
-    Ok(range.map(|(low, high, spacing)| Dimension { name, low, high, spacing }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Complex32;
-    use crate::filter::registry::{RECIPES, Task};
+    use crate::filter::registry::RECIPES;
 
     fn data(scale: f32) -> Data {
         let tx: Vec<Complex32> = (0..100u16).map(|i| Complex32::from_polar(scale, f32::from(i))).collect();
@@ -158,7 +117,7 @@ mod tests {
 
     #[test]
     fn ranges_follow_the_scale_of_the_data_and_hold_the_defaults() {
-        for recipe in RECIPES.iter().filter(|r| matches!(r.task, Task::Regression | Task::Stream)) {
+        for recipe in RECIPES.iter().filter(|r| r.tracks()) {
             for scale in [1e-3, 1.0, 1e3] {
                 let data = data(scale);
                 let space = Space::new(recipe, &Values::new(), Some(500), &data).unwrap();

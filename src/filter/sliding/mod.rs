@@ -11,40 +11,22 @@ use serde::{Deserialize, Serialize};
 
 use self::far::{DEPTH, Far, JOB, LEAST};
 use self::lags::{Lags, Triangle, correct};
-use super::{Adaptive, Filter, GaussianKernelFilter, Portrait, Tracker, Weight, Windowed, finite, require, state};
+use super::{Adaptive, Filter, GaussianKernelFilter, Portrait, Tracker, Weight, finite, require, state};
 use crate::kernel::Kernel;
 use crate::simd::{BLOCK, GROUP};
 use crate::{Error, Real, Result};
 
-impl<T: Real, K: Kernel<T> + 'static> GaussianKernelFilter<T, K> {
-    /// The filter on a pair of streams, in its fastest form: [`Sliding`] where the dictionary is the last windows of the stream and the kernel is
-    /// Gaussian, else [`Windowed`].
-    pub fn into_tracker(self) -> Result<Box<dyn Tracker<T>>> {
-        let taps = self.taps();
-        Ok(match Sliding::new(self) {
-            Ok(sliding) => Box::new(sliding),
-            Err(filter) => Box::new(Windowed::new(filter, taps)?),
-        })
-    }
-}
-
-/// KLMS with a budget, fKLMS or NORMA with the Gaussian kernel on a stream: the same filter as [`Windowed`] makes of it, many times as fast, at a cost
+/// KLMS with a budget, fKLMS or NORMA with the Gaussian kernel on a stream: the same filter as behind a window, many times as fast, at a cost
 /// that does not depend on the number of taps.
 ///
 /// With "drop the oldest", the centres are exactly the last `M` windows of the stream. The squared distance to the window `m` samples back
 /// then follows from that of the sample before by what enters and what leaves (O(1) for a centre, whatever the taps); forgetting is part of
 /// the exponent; and as kernel values do not depend on coefficients, the rows of eight samples are computed together and only a triangle of
-/// corrections between the eight is sequential. Nothing is approximated. Rounding differs: see below.
+/// corrections between the eight is sequential. Nothing is approximated. Rounding differs: the documentation of [`filter`](crate::filter) has the bound.
 ///
 /// Where the dictionary is *not* the last windows (while frozen, where a corrupt sample was skipped, after the decay was changed), the filter goes on
 /// with direct rows over the centres it has, until `M` windows in a row have been learned. Nothing is lost, only speed.
-///
-/// # Error bound
-///
-/// A carried distance is computed anew from the samples at least every `N = (M/2 + 8) · ⌈L/16⌉` samples, and each sample in between rounds. In units of
-/// the kernel's exponent, with `e` the largest exponent that the window at this lag had since, the error is at most `(N + L) · ε · (e + 160)`
-/// and usually a hundredth of that; a sample far outside the kernel's reach counts as `e = 40 L` (`f32`) or `80 L` (`f64`), whatever its size.
-pub struct Sliding<T: Real, K> {
+pub(super) struct Sliding<T: Real, K> {
     /// Parameters always; the dictionary while `direct`.
     filter: GaussianKernelFilter<T, K>,
     /// The youngest lags, or all of them.
@@ -83,21 +65,21 @@ struct Position<T: Real> {
 }
 
 impl<T: Real, K: Kernel<T>> Sliding<T, K> {
-    /// `filter` on a stream, or `filter` back where its dictionary is something other than the last windows, its kernel is not Gaussian, or it
-    /// has already learned something.
+    /// `filter` on a stream, or `filter` back where its dictionary is something other than the last inputs or its kernel is not Gaussian.
     #[expect(clippy::result_large_err, reason = "the filter is handed back, not lost")]
-    pub fn new(filter: GaussianKernelFilter<T, K>) -> Result<Self, GaussianKernelFilter<T, K>> {
-        let (Some(budget), Some(gamma), 0) = (filter.last_windows(), filter.kernel().gaussian(), filter.size()) else {
+    pub(super) fn new(filter: GaussianKernelFilter<T, K>) -> Result<Self, GaussianKernelFilter<T, K>> {
+        let (Some(budget), Some(gamma)) = (filter.last_windows(), filter.kernel().gaussian()) else {
             return Err(filter);
         };
         let taps = filter.taps();
         let mut sliding = Self {
+            // What it has learned so far were no windows of this stream.
+            direct: filter.size() > 0,
             filter,
             lags: Lags::new(taps, 1, budget, budget, gamma),
             far: Vec::new(),
             untold: Vec::with_capacity(2 * LEAST),
             budget,
-            direct: false,
             streak: 0,
             place: 0,
             block: [Complex::zero(); BLOCK],
@@ -110,7 +92,7 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
     /// Spreads the lags over `threads` threads, this one included. Results stay the same to rounding; it pays from some thousand centres on.
     ///
     /// An error where the budget is too small to be spread, or the system has no thread left.
-    pub fn set_threads(&mut self, threads: usize) -> Result<()> {
+    fn set_threads(&mut self, threads: usize) -> Result<()> {
         let most = self.budget / LEAST;
         if threads == 0 || (threads > 1 && threads > most) {
             let expected = format!("1 or, with this budget, at most {}", most.max(1));
@@ -229,7 +211,7 @@ impl<T: Real, K: Kernel<T>> Sliding<T, K> {
         self.place = 0;
     }
 
-    /// One sample by direct rows, as [`Windowed`] does it.
+    /// One sample by direct rows.
     fn step(&mut self, u: Complex<T>, y: Complex<T>, learn: bool) -> Complex<T> {
         self.lags.note(u);
         self.lags.window(0, &mut self.scratch);
@@ -435,6 +417,10 @@ impl<T: Real, K: Kernel<T>> Tracker<T> for Sliding<T, K> {
                 i += self.spread(&tx[i..], &rx[i..], &mut prediction[i..]);
             }
         }
+    }
+
+    fn form(&self) -> &'static str {
+        "sliding"
     }
 
     fn portrait(&self) -> Portrait {

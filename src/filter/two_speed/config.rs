@@ -21,10 +21,8 @@ pub enum Motion {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TwoSpeedConfig {
-    /// Taps of the channel, those ahead included.
+    /// Taps of the channel. Those that reach beyond the predicted sample are among them: pair the streams with [`pair`].
     pub taps: usize,
-    /// How many of the taps reach ahead. The tracker itself sees only more taps: whoever feeds it pairs the streams with [`pair`].
-    pub advance: usize,
     /// Gaussians over the envelope; 0 makes the tracker linear.
     pub centres: usize,
     /// Memory of the nonlinearity in samples, beside that of the channel.
@@ -48,7 +46,6 @@ impl Default for TwoSpeedConfig {
     fn default() -> Self {
         Self {
             taps: 4,
-            advance: 0,
             centres: 8,
             memory: 0,
             motion: Motion::Velocity,
@@ -65,7 +62,6 @@ impl TwoSpeedConfig {
     /// Names the first parameter that is out of range.
     pub fn validate(&self) -> Result<()> {
         require((1..=256).contains(&self.taps), "taps", "between 1 and 256", self.taps as f64)?;
-        require(self.advance < self.taps, "advance", "less than taps", self.advance as f64)?;
         require(self.centres == 0 || (2..=64).contains(&self.centres), "centres", "0 or between 2 and 64", self.centres as f64)?;
         require(self.memory <= 16, "memory", "at most 16", self.memory as f64)?;
         require(self.span >= 1.0 && self.span <= 1e6, "span", "between 1 and 1e6 samples", self.span)?;
@@ -84,7 +80,7 @@ impl TwoSpeedConfig {
     }
 }
 
-/// Pairs two aligned streams so that the taps reach `advance` samples ahead: sample `n` of the output goes with sample `n + advance` of the
+/// Pairs two aligned streams so that the taps reach `advance` samples beyond the predicted one: sample `n` of the output goes with sample `n + advance` of the
 /// input. After alignment on its strongest tap a real channel has precursors; they are taps of negative delay.
 ///
 /// ```

@@ -79,6 +79,7 @@ mod config;
 mod four;
 mod linear;
 mod power;
+mod recipe;
 mod saturation;
 mod step;
 
@@ -87,6 +88,7 @@ use num_traits::{One, Zero};
 use serde::{Deserialize, Serialize};
 
 pub use config::{Motion, TwoSpeedConfig, pair};
+pub(super) use recipe::{MIXTURE, RECIPE};
 
 use self::basis::Basis;
 use self::channel::Channel;

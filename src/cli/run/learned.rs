@@ -5,14 +5,13 @@ use std::fmt::Write as _;
 use num_complex::{Complex32, Complex64};
 
 use super::{
-    Args,
-    graph::Tracked,
-    input::Survey,
-    pictures::{Picture, start, time},
+    Subject, Tracked,
+    pictures::{Picture, time},
 };
 use crate::{
     Result,
-    filter::{Guard, Portrait, registry},
+    blocks::Stretch,
+    filter::Portrait,
     metrics::AmCurve,
     plot::{self, AmplifierCurve, Figure, Mark, Part, Taps, Weights, am_am_pm, taps_over_time},
 };
@@ -22,27 +21,26 @@ const DOTS: usize = 4000;
 /// Filters whose taps are drawn: the best; all are in the table.
 const SHOWN: usize = 4;
 
-/// AM/AM and AM/PM: what was measured, and the curves that filters have learned.
+/// AM/AM and AM/PM: what was measured over a stretch of the run, and the curves that filters had learned at its end.
 ///
 /// Where the received samples follow the sent ones closely, the dots are those samples. Through echoes and fading they would be a cloud: there, the channel that
-/// the best filter with a curve has found is taken out of them, and without such a filter there is nothing to see.
-pub(super) fn amplifier(args: &Args, survey: &Survey, filters: &[&Tracked]) -> Result<Option<Picture>> {
-    if args.equalize {
-        return Ok(None);
-    }
-    let learned: Vec<&Tracked> = filters.iter().copied().filter(|f| !f.portrait.gain.is_empty()).collect();
-    let (tx, rx) = start(survey);
-    let direct = coherent(tx, rx);
-    let level = |f: &Tracked| if direct { level(&f.portrait.gain, tx, rx) } else { Complex64::new(1.0, 0.0) };
-    let mut curves: Vec<AmplifierCurve> = learned.iter().map(|f| curve(&f.name, &f.portrait.gain, level(f))).collect();
+/// the best filter with a curve saw at that moment is taken out of them, and without such a filter there is nothing to see.
+pub(super) fn amplifier(subject: &Subject, filters: &[Tracked<'_>]) -> Result<Option<Picture>> {
+    let Some(best) = filters.first().and_then(|f| f.stretch()).filter(|_| !subject.equalize) else { return Ok(None) };
+    let learned: Vec<(&str, &Stretch, &[(f64, Complex64)])> = filters.iter().filter_map(|f| Some((f.name, &**f.stretch()?, curve_of(f.stretch()?)?))).collect();
+    let direct = coherent(&best.input, &best.target);
+    let level = |stretch: &Stretch, gain: &[(f64, Complex64)]| match direct {
+        true => level(gain, &stretch.input, &stretch.target),
+        false => Complex64::new(1.0, 0.0),
+    };
+    let mut curves: Vec<AmplifierCurve> = learned.iter().map(|(name, stretch, gain)| curve(name, gain, level(stretch, gain))).collect();
     let (measured, title, caption) = if direct {
-        (scatter(tx.iter().zip(rx).map(|(&x, &y)| (wide(x), wide(y)))), "Received against sent amplitude", String::new())
-    } else if let Some(best) = learned.first() {
-        let dots = scatter(without_channel(args, best, tx, rx)?.into_iter());
-        let caption = format!(
-            "Dots: received samples without the channel, as {} sees it: its curve, plus the errors divided by the taps.",
-            best.name
-        );
+        let pairs = best.input.iter().zip(&best.target).map(|(&x, &y)| (wide(x), wide(y)));
+        (scatter(pairs), "Received against sent amplitude", String::new())
+    } else if let Some((name, stretch, _)) = learned.first() {
+        let dots = scatter(without_channel(stretch).into_iter());
+        let caption =
+            format!("Dots: received samples without the channel, as {name} saw it just then: its curve, plus the errors divided by the taps.");
         (dots, "The amplifier, seen through the channel", caption)
     } else {
         return Ok(None);
@@ -53,7 +51,7 @@ pub(super) fn amplifier(args: &Args, survey: &Survey, filters: &[&Tracked]) -> R
     let reach = measured.input.iter().copied().fold(0.0, f64::max);
     curves.iter_mut().for_each(|curve| cut(curve, reach));
     if direct {
-        let mean = AmCurve::measure(tx, rx, 40)?;
+        let mean = AmCurve::measure(&best.input, &best.target, 40)?;
         curves.push(AmplifierCurve {
             name: "mean".into(),
             input: mean.iter().map(|p| p.input).collect(),
@@ -68,12 +66,17 @@ pub(super) fn amplifier(args: &Args, survey: &Survey, filters: &[&Tracked]) -> R
         }
     }
     let mut figure = am_am_pm(title, &measured, &curves).captioned(caption);
-    if survey.real {
+    if subject.real {
         // Real samples have a sign and no phase.
         figure.panels.truncate(1);
         figure.columns = 1;
     }
     Ok(Some(Picture { name: "amplifier", figure, csv }))
+}
+
+/// The curve that a filter had learned at the end of a stretch; none of a filter without.
+fn curve_of(stretch: &Stretch) -> Option<&[(f64, Complex64)]> {
+    stretch.portraits.last().map(|portrait| &portrait.gain[..]).filter(|gain| !gain.is_empty())
 }
 
 fn wide(z: Complex32) -> Complex64 {
@@ -139,57 +142,49 @@ fn cut(curve: &mut AmplifierCurve, reach: f64) {
 }
 
 /// Sent samples, and what the amplifier has made of them: `û_t = g(x_t) + Σ_l conj(h_l) e_{t+l} / Σ|h_l|²`, the filter's own curve corrected by what its errors
-/// say (a partial residual). Of the second half of the samples, and where the channel is stronger than in half of them: in a fade the errors are all noise.
-fn without_channel(args: &Args, filter: &Tracked, tx: &[Complex32], rx: &[Complex32]) -> Result<Vec<(Complex64, Complex64)>> {
-    const BLOCK: usize = 32;
-    let mut tracker = Guard::new(registry::tracker::<f32>(&filter.settings, args.taps)?);
-    let mut error = vec![Complex32::default(); rx.len()];
-    let mut channels: Vec<Vec<Complex64>> = Vec::new();
-    let mut portrait = Portrait::default();
-    for ((tx, rx), error) in tx.chunks(BLOCK).zip(rx.chunks(BLOCK)).zip(error.chunks_mut(BLOCK)) {
-        portrait = tracker.portrait();
-        channels.push(std::mem::take(&mut portrait.taps));
-        tracker.track(tx, rx, error, None);
-        error.iter_mut().zip(rx).for_each(|(p, y)| *p = y - *p);
-    }
-    let strength = |h: &[Complex64]| h.iter().map(|h| h.norm_sqr()).sum::<f64>();
-    let half = channels.len() / 2;
-    let mut strengths: Vec<f64> = channels[half..].iter().map(|h| strength(h)).collect();
+/// say (a partial residual); a filter without a curve has the straight line. Of the second half of a stretch, and where the channel is stronger than in half of it: in a fade the
+/// errors are all noise.
+pub(in crate::cli) fn without_channel(stretch: &Stretch) -> Vec<(Complex64, Complex64)> {
+    let error = stretch.error();
+    let strength = |portrait: &Portrait| portrait.taps.iter().map(|h| h.norm_sqr()).sum::<f64>();
+    let half = stretch.portraits.len() / 2;
+    let mut strengths: Vec<f64> = stretch.portraits[half..].iter().map(strength).collect();
     strengths.sort_by(f64::total_cmp);
     let median = strengths.get(strengths.len() / 2).copied().unwrap_or(0.0);
     let mut pairs = Vec::new();
-    for t in half * BLOCK..tx.len() {
-        let (x, h) = (wide(tx[t]), &channels[t / BLOCK]);
-        if strength(h) < median || t + h.len() > error.len() || median == 0.0 {
+    for t in half * Stretch::PIECE..stretch.input.len() {
+        let (x, Some(portrait)) = (wide(stretch.input[t]), stretch.portraits.get(t / Stretch::PIECE)) else { break };
+        let (h, power) = (&portrait.taps, strength(portrait));
+        if power < median || t + h.len() > error.len() || power == 0.0 {
             continue;
         }
         let correction: Complex64 = h.iter().zip(&error[t..]).map(|(h, &e)| h.conj() * wide(e)).sum();
-        pairs.push((x, x * gain_at(&portrait.gain, x.norm()) + correction / strength(h)));
+        pairs.push((x, x * gain_at(&portrait.gain, x.norm()) + correction / power));
     }
-    Ok(pairs)
+    pairs
 }
 
 /// The taps of the best filters that have some: size and phase, or their sign too where the samples are real.
-pub(super) fn taps(survey: &Survey, filters: &[&Tracked]) -> Option<Picture> {
-    let (axis, scale) = time(survey, filters);
-    let with_taps: Vec<&&Tracked> = filters.iter().filter(|f| f.taps.moments().len() > 1).collect();
+pub(super) fn taps(subject: &Subject, filters: &[Tracked<'_>]) -> Option<Picture> {
+    let (axis, scale) = time(subject, filters);
+    let with_taps: Vec<&Tracked> = filters.iter().filter(|f| f.summary.taps.moments().len() > 1).collect();
     let mut csv = String::from("filter,samples,tap,re,im\n");
     for f in &with_taps {
-        for (at, taps) in f.taps.moments() {
+        for (at, taps) in f.summary.taps.moments() {
             for (l, h) in taps.iter().enumerate() {
                 let _ = writeln!(csv, "{},{at},{l},{},{}", f.name, h.re, h.im);
             }
         }
     }
-    let channel = |f: &&&Tracked| {
-        let moments = f.taps.moments();
+    let channel = |f: &&Tracked| {
+        let moments = f.summary.taps.moments();
         let count = moments.iter().map(|(_, taps)| taps.len()).max().unwrap_or(0);
         let at = |l: usize| moments.iter().map(|(_, taps)| taps.get(l).copied().unwrap_or(Complex64::new(f64::NAN, f64::NAN))).collect();
-        Taps { name: f.name.clone(), times: moments.iter().map(|(at, _)| *at as f64 * scale).collect(), taps: (0..count).map(at).collect() }
+        Taps { name: f.name.to_owned(), times: moments.iter().map(|(at, _)| *at as f64 * scale).collect(), taps: (0..count).map(at).collect() }
     };
     let channels: Vec<Taps> = with_taps.iter().take(SHOWN).map(channel).collect();
     let title = "Estimated taps over time";
-    let figure = if survey.real {
+    let figure = if subject.real {
         taps_over_time(title, axis, &channels, Part::Real)
     } else {
         // A map has no lines whose phase could be followed.
@@ -223,17 +218,17 @@ pub(super) fn taps(survey: &Survey, filters: &[&Tracked]) -> Option<Picture> {
 }
 
 /// Age and size of the weights of all filters with a dictionary, at the end of the run.
-pub(super) fn weights(filters: &[&Tracked]) -> Option<Picture> {
+pub(super) fn weights(filters: &[Tracked<'_>]) -> Option<Picture> {
     let mut csv = String::from("filter,age,size\n");
     let mut all = Vec::new();
-    for f in filters.iter().filter(|f| !f.portrait.weights.is_empty()) {
-        let mut weights = f.portrait.weights.clone();
+    for f in filters.iter().filter(|f| !f.summary.portrait.weights.is_empty()) {
+        let mut weights = f.summary.portrait.weights.clone();
         weights.sort_by_key(|w| w.age);
         for w in &weights {
             let _ = writeln!(csv, "{},{},{}", f.name, w.age, w.size);
         }
         let (ages, sizes) = weights.iter().map(|w| (w.age as f64, w.size)).unzip();
-        all.push(Weights { name: f.name.clone(), ages, sizes });
+        all.push(Weights { name: f.name.to_owned(), ages, sizes });
     }
     let figure = plot::weights("Age and size of the weights at the end", &all);
     (!all.is_empty()).then_some(Picture { name: "weights", figure, csv })

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::flowgraphs::live::View;
+use crate::blocks::{Command, Health};
+use crate::flowgraphs::track::View;
 
 /// Looks at what came and at what had to be dropped, once a second.
 pub(super) struct KeepUp {
@@ -20,11 +21,11 @@ impl KeepUp {
         Self { adaptive, budgets: budgets.into_iter().map(|budget| (budget, 0)).collect(), received: 0, dropped: 0, driver: 0 }
     }
 
-    pub(super) fn look(&mut self, view: &View<'_>) {
-        let (received, dropped) = (view.health.received.load(Ordering::Relaxed), view.health.dropped.load(Ordering::Relaxed));
+    pub(super) fn look(&mut self, view: &View<'_>, health: &Health) {
+        let (received, dropped) = (health.received.load(Ordering::Relaxed), health.dropped.load(Ordering::Relaxed));
         let (came, lost) = (received - self.received, dropped - self.dropped);
         (self.received, self.dropped) = (received, dropped);
-        let driver = view.health.overflows.load(Ordering::Relaxed) + view.health.underflows.load(Ordering::Relaxed);
+        let driver = health.overflows.load(Ordering::Relaxed) + health.underflows.load(Ordering::Relaxed);
         let struggled = driver > std::mem::replace(&mut self.driver, driver);
         if lost > 0 {
             eprintln!("kaflow: the filters do not keep up: {lost} samples were dropped in the last second, at marked places");
@@ -36,15 +37,15 @@ impl KeepUp {
         } else if struggled {
             eprintln!("kaflow: a lower --rate would help");
         }
-        for (filter, (budget, before)) in self.budgets.iter_mut().enumerate() {
-            let tracked = view.tracks[filter].1.read().samples;
+        for (filter, (budget, before)) in view.filters.iter().zip(&mut self.budgets) {
+            let tracked = filter.probe.read().samples;
             let share = (tracked - std::mem::replace(before, tracked)) as f64 / came.max(1) as f64;
             let Some(was) = budget.filter(|_| self.adaptive && lost > 0) else { continue };
             // A filter's work is in proportion to its budget; a little less than its share, or there would be no end to it.
             let smaller = (was * (0.9 * share).clamp(0.1, 0.8)).floor().max(1.0);
-            if smaller < was && view.set(filter, &format!("budget={smaller}")) {
+            if smaller < was && filter.controls.call(Command::Set("budget".into(), smaller)).is_ok() {
                 *budget = Some(smaller);
-                eprintln!("kaflow: {}: budget {was} -> {smaller}", view.tracks[filter].0);
+                eprintln!("kaflow: {}: budget {was} -> {smaller}", filter.name);
             }
         }
     }

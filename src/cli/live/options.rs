@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::super::Args as TrackArgs;
 use crate::blocks::{End, RadioConfig, check_device};
-use crate::cli::parameters::Parameters;
+use crate::cli::run::arguments::{FilterArgs, OutputArgs};
 use crate::{Error, Result, iq, ofdm};
 
 /// Track a channel live: transmit clipped OFDM, receive it, and predict what is received, with any SoapySDR radio.
@@ -34,9 +33,9 @@ pub(in crate::cli) struct Args {
     /// Centre frequency in Hz (default: 5.4e9); without it a real device transmits only after a confirmation
     #[arg(long, allow_negative_numbers = true)]
     pub(super) freq: Option<f64>,
-    /// Samples a second
-    #[arg(long, default_value_t = 20e6, allow_negative_numbers = true)]
-    rate: f64,
+    /// Samples a second (default: what this machine sustains with these filters)
+    #[arg(long, allow_negative_numbers = true)]
+    pub(super) rate: Option<f64>,
     /// Transmit gain in dB; or of one element, NAME=DB, any number of times
     #[arg(long, value_name = "DB", allow_negative_numbers = true)]
     tx_gain: Vec<String>,
@@ -85,67 +84,25 @@ pub(in crate::cli) struct Args {
     /// Measure at each transmit gain from A to B dB
     #[arg(long, value_name = "A:B:STEP", allow_hyphen_values = true)]
     sweep_tx_gain: Option<String>,
-    /// Write what the filters see as a pair of SigMF recordings
+    /// Write what is received, as it is received, and the frame that is sent: a pair of SigMF recordings for track
     #[arg(long, value_name = "DIR", conflicts_with = "sweep_tx_gain")]
     pub(super) record: Option<PathBuf>,
     /// Transmit without asking
     #[arg(long)]
     pub(super) yes: bool,
-    /// A filter by name, any number of times, or all (default: nlms and fklms)
-    #[arg(long, value_name = "NAME")]
-    filter: Vec<String>,
-    /// Samples that the filters look at
-    #[arg(long, default_value_t = 4)]
-    taps: usize,
-    /// How many of the taps may reach ahead (default: half of them)
-    #[arg(long)]
-    advance: Option<usize>,
     /// Parameters from a file, as tune writes it
     #[arg(long, value_name = "FILE.toml")]
-    params: Option<PathBuf>,
-    /// Leave the first N samples out of the average
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    skip: u64,
-    /// Write the results as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write curves, pictures and a report into this folder
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Replace existing outputs
-    #[arg(long)]
-    pub(super) force: bool,
+    pub(super) params: Option<PathBuf>,
     #[command(flatten)]
-    parameters: Parameters,
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) filters: FilterArgs,
 }
 
 impl Args {
-    /// The part that `track` understands.
-    pub(super) fn track(&self) -> Result<TrackArgs> {
-        if self.taps == 0 || self.taps > 4096 {
-            return Err(Error::parameter("taps", "between 1 and 4096", self.taps));
-        }
-        if let Some(advance) = self.advance.filter(|&advance| advance >= self.taps) {
-            return Err(Error::parameter("advance", format!("less than the {} taps", self.taps), advance));
-        }
-        let filter = if self.filter.is_empty() { vec!["nlms".into(), "fklms".into()] } else { self.filter.clone() };
-        Ok(TrackArgs {
-            filter,
-            taps: self.taps,
-            advance: self.advance,
-            params: self.params.clone(),
-            skip: self.skip,
-            json: self.json.clone(),
-            out: self.out.clone(),
-            force: self.force,
-            parameters: self.parameters.clone(),
-            ..TrackArgs::bare()
-        })
-    }
-
     /// What is opened, and how.
-    pub(super) fn config(&self) -> Result<RadioConfig> {
-        for (name, value) in [("freq", self.freq), ("rate", Some(self.rate)), ("seconds", self.seconds), ("bandwidth", self.bandwidth)] {
+    pub(super) fn config(&self, rate: f64) -> Result<RadioConfig> {
+        for (name, value) in [("freq", self.freq), ("rate", Some(rate)), ("seconds", self.seconds), ("bandwidth", self.bandwidth)] {
             if let Some(value) = value.filter(|v| !(v.is_finite() && *v > 0.0)) {
                 return Err(Error::parameter(name, "more than 0", value));
             }
@@ -183,7 +140,7 @@ impl Args {
             rx: Some(end(rx, &self.channel, &self.antenna, &self.rx_gain, "rx-gain")?),
             tx: tx.map(|tx| end(tx, &[self.tx_channel], &self.tx_antenna, &self.tx_gain, "tx-gain")).transpose()?,
             frequency: self.freq.unwrap_or(5.4e9),
-            rate: self.rate,
+            rate,
             clock_source: self.clock_source.clone(),
             time_source: self.time_source.clone(),
             queue: self.queue,
@@ -192,8 +149,8 @@ impl Args {
     }
 
     /// The waveform that is transmitted.
-    pub(super) fn waveform(&self) -> Result<ofdm::Config> {
-        let config = ofdm::Config { symbols: self.symbols, gap: 0, sample_rate: self.rate, ..ofdm::Config::preset(&self.preset)? };
+    pub(super) fn waveform(&self, rate: f64) -> Result<ofdm::Config> {
+        let config = ofdm::Config { symbols: self.symbols, gap: 0, sample_rate: rate, ..ofdm::Config::preset(&self.preset)? };
         config.validate()?;
         Ok(config)
     }

@@ -1,0 +1,290 @@
+//! `kaflow live`: track with radios at both ends.
+
+mod keep_up;
+mod options;
+mod rate;
+mod recorder;
+mod sweep;
+
+pub(super) use options::Args;
+
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use num_complex::Complex32;
+use serde_json::json;
+
+use super::interrupt;
+use super::run::{
+    Sent, Subject, Waveform,
+    filters::{self, Choice},
+    input::{self, LONGEST_FRAME},
+    report,
+};
+use crate::blocks::{End, Health, Radio, RadioConfig, Track};
+use crate::filter::registry::Settings;
+use crate::flowgraphs::track::{self as graph, Filter, Outcome, Plan, Source, SyncStatus, View, Watch};
+use crate::iq::Recording;
+use crate::ofdm::{self, RandomBits, Transmitter};
+use crate::{Error, Result, metrics, radio};
+use keep_up::KeepUp;
+
+/// What runs when nobody says: a linear filter, and one that knows that amplifiers saturate.
+const DEFAULT: [&str; 2] = ["nlms", "two-speed"];
+
+/// The time that a radio may take to begin.
+const START: Duration = Duration::from_millis(500);
+
+pub(super) fn run(args: Args) -> Result<()> {
+    let choices = filters::choose(&args.filters.wanted(&DEFAULT, args.params.as_ref())?, "filter", &filters::streams())?;
+    report::check(&args.output, false)?;
+    let sweep = args.sweep()?;
+    // What is wrong with the rest shows at any rate.
+    args.config(args.rate.unwrap_or(1e6))?;
+    let (frame, _) = frame(&args, args.rate.unwrap_or(1e6))?;
+    let rate = match args.rate {
+        Some(rate) => rate,
+        None => rate::sustained(&choices, &frame, args.filters.taps, args.channel.len())?,
+    };
+    let config = args.config(rate)?;
+    let (frame, waveform) = self::frame(&args, rate)?;
+    allow(&args, &config)?;
+    if let Some(out) = &args.output.out {
+        std::fs::create_dir_all(out).map_err(|e| Error::io(out, e))?;
+    }
+    let session = Session { args: &args, choices: &choices, frame: &frame, waveform };
+    match sweep {
+        Some(gains) => sweep::run(&session, &config, &gains),
+        None => {
+            let (subject, outcome) = session.run(&config, args.seconds)?;
+            report::write(&args.output, &subject, &outcome)?;
+            outcome.fault.map_or(Ok(()), Err)
+        }
+    }
+}
+
+/// One frame, with an rms of about 1: ours, of a waveform that is known, or what another box repeats.
+fn frame(args: &Args, rate: f64) -> Result<(Vec<Complex32>, Option<ofdm::Config>)> {
+    if let Some(path) = &args.tx {
+        let mut recording = Recording::open(path, args.format)?;
+        let frame = recording.read_up_to(LONGEST_FRAME)?;
+        let power = metrics::power(&frame);
+        if power == 0.0 || recording.len() > LONGEST_FRAME as u64 {
+            let problem = "must be one frame that the transmitter repeats: at most 1048576 samples, not silent";
+            return Err(Error::file(path, "samples", problem));
+        }
+        return Ok((frame.iter().map(|z| z * power.sqrt().recip() as f32).collect(), None));
+    }
+    let config = args.waveform(rate)?;
+    let mut bits = vec![0; config.payload_bits()];
+    RandomBits::new(config.seed).fill(&mut bits);
+    let mut frame = vec![Complex32::ZERO; config.frame_samples()];
+    Transmitter::new(config.clone(), ofdm::Source::Repeat(bits))?.fill(&mut frame);
+    Ok((frame, Some(config)))
+}
+
+/// Asks before anything is transmitted by a real device on a frequency that nobody named.
+fn allow(args: &Args, config: &RadioConfig) -> Result<()> {
+    let Some(tx) = config.tx.as_ref().filter(|tx| !simulated(&tx.device)) else { return Ok(()) };
+    eprintln!(
+        "kaflow: {} is going to transmit at {} MHz, {} MHz wide: you need the right to transmit there",
+        tx.device,
+        config.frequency / 1e6,
+        config.rate / 1e6
+    );
+    if args.freq.is_some() || args.yes {
+        return Ok(());
+    }
+    let refused = || Error::parameter("freq", "given, or --yes, before a real device transmits", "neither");
+    if !std::io::stdin().is_terminal() {
+        return Err(refused());
+    }
+    eprint!("Transmit? [y/N] ");
+    let _ = std::io::stderr().flush();
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(|e| Error::io("standard input", e))?;
+    if answer.trim().eq_ignore_ascii_case("y") { Ok(()) } else { Err(refused()) }
+}
+
+/// Whether nothing leaves the computer.
+fn simulated(device: &str) -> bool {
+    soapysdr::Args::from(device).get("driver") == Some(radio::DRIVER)
+}
+
+/// Whether a device can wait for a slow reader: a simulated one that is not paced.
+fn patient(device: &str) -> bool {
+    simulated(device) && soapysdr::Args::from(device).get("pace") == Some("fast")
+}
+
+/// What all runs of a command have in common.
+struct Session<'a> {
+    args: &'a Args,
+    choices: &'a [Choice],
+    frame: &'a [Complex32],
+    waveform: Option<ofdm::Config>,
+}
+
+impl Session<'_> {
+    /// Runs the flowgraph once, for so many seconds of samples.
+    fn run(&self, config: &RadioConfig, seconds: Option<f64>) -> Result<(Subject, Outcome)> {
+        let sight = input::Sight { taps: self.args.filters.taps, advance: self.args.filters.advance, equalize: false };
+        let survey = input::of_frame(self.frame, sight)?;
+        let radio = Radio::open(config)?;
+        let (rate, health) = (radio.rate(), radio.health());
+        let samples = seconds.map(|seconds| (seconds * rate) as u64);
+        let every = samples.map_or(4096, |n| (n / 400).clamp(16, 4096));
+        let (mut settings, mut channels) = (Vec::<Settings>::new(), Vec::new());
+        for channel in &self.args.channel {
+            let mut filters = Vec::new();
+            settings.clear();
+            for choice in self.choices {
+                let (settled, tracker) = choice.settle(survey.power)?;
+                settings.push(settled);
+                let name = choice.recipe.name;
+                let name = if self.args.channel.len() > 1 { format!("{name} rx{channel}") } else { name.to_owned() };
+                let track = Track::new(tracker).metrics_every(every, self.args.output.skip).observed();
+                filters.push(Filter { name, track, prediction: None, error: None });
+            }
+            channels.push(filters);
+        }
+        let budgets = self.args.channel.iter().flat_map(|_| settings.iter().map(|s| s.number("budget").ok())).collect();
+        let mut subject = Subject {
+            source: ends(config),
+            facts: facts(config, &radio),
+            sample_rate: Some(rate),
+            real: false,
+            waveform: self.waveform.clone().map(|config| Waveform { config, sent: Sent::Repeated(self.frame.to_vec()) }),
+            alignment: None,
+            taps: sight.taps,
+            advance: survey.advance,
+            skip: self.args.output.skip,
+            equalize: false,
+            settings,
+        };
+        let record = self.args.record.as_deref();
+        let record = record.map(|folder| recorder::Recorder { folder, facts: &subject.facts, frequency: config.frequency, rate, force: self.args.output.force });
+        let plan = Plan {
+            record: record.as_ref().map(|record| record.received()).transpose()?,
+            source: Source::Radio(Box::new(radio), self.frame.to_vec(), self.args.amplitude()),
+            filters: channels,
+            advance: survey.advance,
+            equalize: false,
+            done: 0,
+            samples,
+        };
+        if let Some(record) = &record {
+            record.sent(self.frame)?;
+        }
+        let time = seconds.filter(|_| !config.patient).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let watch = Watch {
+            stop: interrupt::watch(),
+            time: time.map(|time| time.saturating_add(START)),
+            watchdog: &|| None,
+            every: Duration::from_secs(1),
+            together: false,
+            threads: None,
+        };
+        let mut keep_up = KeepUp::new(self.args.adaptive_budget, budgets);
+        let mut last = (Instant::now(), 0);
+        let mut outcome = graph::run(plan, &watch, |view| {
+            last = show(view, &health, last, config.queue);
+            keep_up.look(view, &health);
+        })?;
+        if let Some(record) = &record {
+            record.tie()?;
+        }
+        eprintln!("kaflow: {health}");
+        subject.facts.push(("losses", losses(&health)));
+        outcome.sync.iter_mut().for_each(|sync| sync.gap_samples = sync.gap_samples.max(health.missing.load(Ordering::Relaxed)));
+        if outcome.filters.iter().all(|(_, summary)| summary.series.samples() == 0) {
+            return Err(outcome.fault.take().unwrap_or_else(|| not_found(&health)));
+        }
+        Ok((subject, outcome))
+    }
+}
+
+/// The devices in words.
+fn ends(config: &RadioConfig) -> String {
+    let device = |end: &Option<End>| end.as_ref().map(|end| end.device.clone()).unwrap_or_default();
+    let (tx, rx) = (device(&config.tx), device(&config.rx));
+    let ends = match tx.as_str() {
+        "" => format!("to {rx}"),
+        _ if tx == rx => rx,
+        _ => format!("from {tx} to {rx}"),
+    };
+    format!("{ends} at {} MHz, {} MS/s", config.frequency / 1e6, config.rate / 1e6)
+}
+
+/// What the report says of the radio: as it was read back from it, where it tells.
+fn facts(config: &RadioConfig, radio: &Radio) -> Vec<(&'static str, serde_json::Value)> {
+    let mut facts = vec![("date", json!(recorder::now())), ("device", json!(ends(config)))];
+    facts.push(("rate_hz", json!(radio.rate())));
+    let ends = [("tx", soapysdr::Direction::Tx, &config.tx, radio.tx_device()), ("rx", soapysdr::Direction::Rx, &config.rx, radio.rx_device())];
+    for (name, direction, end, device) in ends {
+        let (Some(end), Some(device)) = (end, device) else { continue };
+        let channel = end.channels.first().copied().unwrap_or(0);
+        let number = |found: Result<f64, soapysdr::Error>| found.ok().filter(|v| v.is_finite());
+        let told = json!({
+            "frequency_hz": number(device.frequency(direction, channel)),
+            "gain_db": number(device.gain(direction, channel)),
+            "bandwidth_hz": number(device.bandwidth(direction, channel)),
+            "antenna": device.antenna(direction, channel).ok(),
+        });
+        facts.push((name, told));
+    }
+    facts
+}
+
+fn losses(health: &Health) -> serde_json::Value {
+    let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    json!({
+        "received": of(&health.received),
+        "overflows": of(&health.overflows),
+        "underflows": of(&health.underflows),
+        "time_errors": of(&health.time_errors),
+        "timeouts": of(&health.timeouts),
+        "gaps": of(&health.gaps),
+        "gap_samples": of(&health.missing),
+        "dropped": of(&health.dropped),
+    })
+}
+
+/// What to say when there is nothing to report.
+fn not_found(health: &Health) -> Error {
+    Error::Data(match health.received.load(Ordering::Relaxed) {
+        0 => "nothing was received: the stream has not begun, or it has stalled".into(),
+        received => format!(
+            "the frame was not found in the {received} samples that were received: is the transmitter on, on the same frequency, and strong enough?"
+        ),
+    })
+}
+
+/// A line a second.
+fn show(view: &View<'_>, health: &Arc<Health>, last: (Instant, u64), queue: usize) -> (Instant, u64) {
+    let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let now = of(&health.received);
+    let rate = (now - last.1) as f64 / last.0.elapsed().as_secs_f64();
+    let figures: Vec<_> = view.filters.iter().map(|f| format!("{} {:.1}", f.name, f.probe.read().nmse_db)).collect();
+    let lock = |sync: &SyncStatus| match (sync.locked, &sync.failure) {
+        (true, _) => format!("offset {:.2e}, clock {:.1} ppm", sync.cfo, sync.clock_ppm),
+        (false, Some(failure)) => format!("searching: {failure}"),
+        (false, None) => "searching".into(),
+    };
+    let locks: Vec<_> = view.sync.iter().map(lock).collect();
+    let clipped = if view.levels.clipped > 0 { format!(", {} clipped", view.levels.clipped) } else { String::new() };
+    eprintln!(
+        "{} s: {:.2} MS/s, {:.0} dBFS{clipped}, NMSE dB: {}; {}; queue {}/{queue}, {} overflows, {} underflows, {} in gaps",
+        view.elapsed.as_secs(),
+        rate / 1e6,
+        view.levels.power_dbfs(),
+        figures.join(", "),
+        locks.join("; "),
+        health.depth.load(Ordering::Relaxed),
+        of(&health.overflows),
+        of(&health.underflows),
+        of(&health.missing)
+    );
+    (Instant::now(), now)
+}

@@ -1,0 +1,52 @@
+//! The sample rate that this machine sustains.
+
+use std::time::{Duration, Instant};
+
+use num_complex::Complex32;
+
+use crate::Result;
+use crate::cli::run::filters::Choice;
+use crate::filter::Guard;
+
+/// Rates that are tried, the highest first: those that most radios have.
+const RATES: [f64; 10] = [20e6, 10e6, 5e6, 4e6, 2e6, 1e6, 500e3, 250e3, 200e3, 100e3];
+
+/// How long each filter is measured.
+const LOOK: Duration = Duration::from_millis(40);
+
+/// The part of the processor's time that may be used, and what all around a filter needs for a sample, in seconds: driver, synchroniser, and a simulated radio's channel.
+const SHARE: f64 = 0.6;
+const AROUND: f64 = 80e-9;
+
+/// Measures the filters on a frame that has gone through two paths, says what it found, and gives the highest rate that they sustain on `channels` at once.
+pub(super) fn sustained(choices: &[Choice], frame: &[Complex32], taps: usize, channels: usize) -> Result<f64> {
+    let rx: Vec<Complex32> = (0..frame.len()).map(|n| frame[n] * 0.6 + frame[n.saturating_sub(1)] * Complex32::new(0.0, 0.3)).collect();
+    let mut prediction = vec![Complex32::default(); frame.len()];
+    let (mut slowest, mut all) = (0.0f64, 0.0);
+    for choice in choices {
+        let mut filter = Guard::new(choice.settle(crate::metrics::power(frame))?.1);
+        // A dictionary has to fill up first.
+        let (mut best, mut samples, began) = (f64::INFINITY, 0, Instant::now());
+        while began.elapsed() < LOOK || samples < 2 * taps {
+            for ((tx, rx), p) in frame.chunks(512).zip(rx.chunks(512)).zip(prediction.chunks_mut(512)) {
+                let start = Instant::now();
+                filter.track(tx, rx, p, None);
+                best = if began.elapsed() > LOOK / 2 { best.min(start.elapsed().as_secs_f64() / tx.len() as f64) } else { best };
+                samples += tx.len();
+                if began.elapsed() > 2 * LOOK {
+                    break;
+                }
+            }
+        }
+        slowest = slowest.max(best);
+        all += best;
+    }
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get()) as f64;
+    let work = channels as f64 * (all + AROUND);
+    // A filter is on one core at a time; together they have all of them.
+    let most = SHARE / slowest.max(work / cores);
+    let rate = RATES.into_iter().find(|rate| *rate <= most).unwrap_or(RATES[RATES.len() - 1]);
+    let names: Vec<_> = choices.iter().map(|choice| choice.recipe.name).collect();
+    eprintln!("kaflow: {} MS/s is what this machine sustains with {}; --rate asks for another", rate / 1e6, names.join(", "));
+    Ok(rate)
+}

@@ -1,0 +1,339 @@
+//! Where the two streams come from, and what is known of them before a run.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use num_complex::Complex32;
+
+use super::{Sent, Waveform};
+use crate::{
+    Error, Result,
+    channel::{Scenario, TestBed},
+    flowgraphs::track::{Source, Step},
+    iq::{
+        self, Pair, Recording,
+        align::{Alignment, Options, align_recordings},
+    },
+    metrics,
+};
+
+/// How recordings are brought into step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::cli) enum Align {
+    Auto,
+    None,
+    Delay(f64),
+}
+
+impl FromStr for Align {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match (text, text.parse::<f64>()) {
+            ("auto", _) => Ok(Self::Auto),
+            ("none", _) => Ok(Self::None),
+            (_, Ok(delay)) if delay.abs() <= 1e12 => Ok(Self::Delay(delay)),
+            _ => Err(Error::parameter("align", "auto, none or a delay in samples", text)),
+        }
+    }
+}
+
+/// What the streams are made of.
+pub(in crate::cli) enum Origin {
+    Bed(Box<Scenario>),
+    /// Two recordings; without `rx`, `tx` is a collection or a folder that holds both.
+    Recordings { tx: PathBuf, rx: Option<PathBuf>, format: Option<iq::Format>, align: Align, trim: bool },
+}
+
+/// What the filters see of the streams.
+#[derive(Clone, Copy)]
+pub(in crate::cli) struct Sight {
+    pub(in crate::cli) taps: usize,
+    /// Taps that reach ahead, where that is given.
+    pub(in crate::cli) advance: Option<usize>,
+    pub(in crate::cli) equalize: bool,
+}
+
+/// Samples at the start that are looked at before anything runs.
+const LOOK: usize = 1 << 16;
+
+/// The key of a recording whose samples are in step with those of its partner.
+const ALIGNED: &str = "kaflow:aligned";
+
+/// The key of a recording that is one frame, which its transmitter repeated.
+pub(in crate::cli) const REPEATED: &str = "kaflow:repeated";
+
+/// What is known of the streams before the run.
+pub(in crate::cli) struct Survey {
+    /// Mean power of the filters' input.
+    pub(in crate::cli) power: f64,
+    /// Whether all imaginary parts are zero.
+    pub(in crate::cli) real: bool,
+    pub(in crate::cli) sample_rate: Option<f64>,
+    pub(in crate::cli) alignment: Option<Alignment>,
+    /// Taps that reach ahead.
+    pub(in crate::cli) advance: usize,
+    /// Pairs there will be, those in gaps not counted off.
+    pub(in crate::cli) total: u64,
+    /// The streams in words, the same for the same streams.
+    pub(in crate::cli) source: String,
+    pub(in crate::cli) waveform: Option<Waveform>,
+    /// The start of what the filters see, and of what they predict: partners.
+    pub(in crate::cli) start: (Vec<Complex32>, Vec<Complex32>),
+}
+
+/// Opens the streams and looks at their start; refuses what cannot be tracked.
+pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Survey)> {
+    let (tx, rx, format, align, trim) = match origin {
+        Origin::Bed(scenario) => return bed(scenario, sight),
+        Origin::Recordings { tx, rx, format, align, trim } => (tx, rx, *format, *align, *trim),
+    };
+    let (mut tx, mut rx) = match rx {
+        None => {
+            let pair = Pair::open(tx).map_err(|error| alone(tx, error))?;
+            (pair.tx, pair.rx)
+        }
+        Some(rx) => {
+            if let Some(folder) = [tx, rx].into_iter().find(|path| path.is_dir()) {
+                return Err(Error::file(folder, "recording", "is a folder: give it alone, or name two recordings"));
+            }
+            (Recording::open(tx, format)?, Recording::open(rx, format)?)
+        }
+    };
+    let repeated = says(&tx, REPEATED);
+    let look = check(trim || repeated, &mut tx, &mut rx)?;
+    let source = format!("{} ({}) and {} ({})", tx.data_path().display(), tx.len(), rx.data_path().display(), rx.len());
+    let sample_rate = rx.sample_rate().or(tx.sample_rate());
+    if repeated {
+        let frame = tx.read_up_to(LONGEST_FRAME)?;
+        let survey = Survey { sample_rate, total: rx.len(), source, ..of_frame(&frame, sight)? };
+        return Ok((Source::Repeated(frame, rx), survey));
+    }
+    let (step, found) = match align {
+        Align::None => (Step::Whole(0), None),
+        Align::Delay(delay) if delay.fract() == 0.0 => (Step::Whole(delay as i64), None),
+        Align::Delay(delay) => (Step::Known(only_delay(delay)), None),
+        // What was written in step needs no search.
+        Align::Auto if says(&tx, ALIGNED) && says(&rx, ALIGNED) => (Step::Whole(0), None),
+        Align::Auto => {
+            let found = align_recordings(&mut tx, &mut rx, Options::default())?;
+            (worth_undoing(found, &look, rx.len()), Some(found))
+        }
+    };
+    let start = |recording: &mut Recording| -> Result<Vec<Complex32>> {
+        let samples = recording.read_up_to(LOOK + whole(&step).unsigned_abs().min(1 << 20) as usize)?;
+        recording.seek(0)?;
+        Ok(samples)
+    };
+    let pairs = in_step(&step, &start(&mut tx)?, &start(&mut rx)?);
+    let (skip_tx, skip_rx) = (whole(&step).min(0).unsigned_abs(), whole(&step).max(0).unsigned_abs());
+    let total = tx.len().saturating_sub(skip_tx).min(rx.len().saturating_sub(skip_rx));
+    if total == 0 {
+        return Err(Error::Data(format!("the recordings do not overlap at a delay of {} samples", whole(&step))));
+    }
+    let survey = Survey { sample_rate, alignment: found, total, source, ..look_at(pairs, found.map_or(0, |a| a.advance), sight)? };
+    let total = survey.total.saturating_sub(survey.advance as u64);
+    Ok((Source::Recordings(tx, rx, step), Survey { total, ..survey }))
+}
+
+fn bed(scenario: &Scenario, sight: Sight) -> Result<(Source, Survey)> {
+    let bed = TestBed::new(scenario)?;
+    let mut ahead = bed.clone();
+    let (mut tx, mut rx) = (Vec::new(), Vec::new());
+    while tx.len() < LOOK
+        && let Some(chunk) = ahead.next_chunk()
+    {
+        tx.extend_from_slice(&chunk.tx[0]);
+        rx.extend_from_slice(&chunk.rx[0]);
+    }
+    let source = toml::to_string(bed.scenario()).map_err(|e| Error::Data(format!("the scenario cannot be written down: {e}")))?;
+    let sent = if scenario.frames { Sent::Frames } else { Sent::Symbols };
+    let survey = look_at((tx, rx), 0, sight)?;
+    let survey = Survey {
+        sample_rate: Some(bed.scenario().sample_rate()),
+        total: bed.scenario().samples.saturating_sub(survey.advance as u64),
+        source,
+        waveform: (!scenario.real).then(|| Waveform { config: bed.scenario().ofdm.clone(), sent }),
+        ..survey
+    };
+    Ok((Source::Bed(Box::new(bed)), survey))
+}
+
+/// Samples of the longest frame that a transmitter may repeat.
+pub(in crate::cli) const LONGEST_FRAME: usize = 1 << 20;
+
+/// What is known where a frame is repeated: what is received is not looked at.
+pub(in crate::cli) fn of_frame(frame: &[Complex32], sight: Sight) -> Result<Survey> {
+    if sight.equalize {
+        return Err(Error::parameter("equalize", "used with recordings of two streams, not with a repeated frame", "both"));
+    }
+    // How far the channel reaches ahead is found when the frame is.
+    let advance = sight.advance.unwrap_or(sight.taps / 2);
+    Ok(Survey { advance, ..look_at((frame.to_vec(), frame.to_vec()), 0, sight)? })
+}
+
+/// What the start of streams that are in step says.
+fn look_at((tx, rx): (Vec<Complex32>, Vec<Complex32>), ahead: usize, sight: Sight) -> Result<Survey> {
+    let taps = sight.taps;
+    let advance = sight.advance.unwrap_or(if sight.equalize { taps / 2 } else { ahead.min(taps / 2) });
+    if advance >= taps {
+        return Err(Error::parameter("advance", format!("less than the {taps} taps"), advance));
+    }
+    let real = tx.iter().chain(&rx).all(|z| z.im == 0.0);
+    let (mut input, mut target) = if sight.equalize { (rx, tx) } else { (tx, rx) };
+    let power = metrics::power(&input);
+    input.drain(..advance.min(input.len()));
+    target.truncate(input.len());
+    input.truncate(target.len());
+    Ok(Survey {
+        power,
+        real,
+        sample_rate: None,
+        alignment: None,
+        advance,
+        total: 0,
+        source: String::new(),
+        waveform: None,
+        start: (input, target),
+    })
+}
+
+/// What of an alignment is worth undoing: where it would make no difference the samples stay as they were recorded. Levels always do.
+fn worth_undoing(found: Alignment, look: &Look, samples: u64) -> Step {
+    let mut correct = Alignment { gain: 1.0, ..found };
+    if look.real {
+        // Real-valued samples stay real.
+        (correct.cfo, correct.dc.im, correct.inverted) = (0.0, 0.0, false);
+    }
+    let turns = correct.cfo.abs() * samples as f64;
+    let no_difference = correct.fraction().abs() < 0.02 && turns < 0.01 && correct.dc.norm_sqr() < 1e-4 * look.rx_power && !correct.inverted;
+    if no_difference { Step::Whole(correct.whole()) } else { Step::Known(correct) }
+}
+
+fn whole(step: &Step) -> i64 {
+    match step {
+        Step::Whole(samples) => *samples,
+        Step::Known(alignment) => alignment.whole(),
+    }
+}
+
+fn in_step(step: &Step, tx: &[Complex32], rx: &[Complex32]) -> (Vec<Complex32>, Vec<Complex32>) {
+    let samples = match step {
+        Step::Known(alignment) => return alignment.apply(tx, rx),
+        Step::Whole(samples) => *samples,
+    };
+    let tx = tx.get(samples.min(0).unsigned_abs() as usize..).unwrap_or_default();
+    let rx = rx.get(samples.max(0).unsigned_abs() as usize..).unwrap_or_default();
+    let n = tx.len().min(rx.len());
+    (tx[..n].to_vec(), rx[..n].to_vec())
+}
+
+/// A delay and nothing else.
+fn only_delay(delay: f64) -> Alignment {
+    Alignment {
+        delay,
+        peak: 0.0,
+        advance: 0,
+        cfo: 0.0,
+        gain: 1.0,
+        phase: 0.0,
+        dc: Default::default(),
+        inverted: false,
+        confidence: 1.0,
+        explained: 1.0,
+        coherence: 0,
+    }
+}
+
+/// One path alone must be a pair; whoever gave one recording forgot the other.
+fn alone(path: &Path, error: Error) -> Error {
+    let collection = path.is_dir() || path.extension().is_some_and(|e| e == "sigmf-collection");
+    if collection || !path.exists() {
+        error
+    } else {
+        Error::file(path, "recording", "is alone: give what was sent and what was received, or a .sigmf-collection")
+    }
+}
+
+/// What the start of the recordings looks like.
+struct Look {
+    real: bool,
+    rx_power: f64,
+}
+
+/// Whether a recording says something of itself.
+fn says(recording: &Recording, key: &str) -> bool {
+    recording.meta().global.extra.get(key).is_some_and(|said| said == true)
+}
+
+/// What has been seen in a recording.
+#[derive(Clone, Copy, Default)]
+struct Holds {
+    numbers: bool,
+    /// Numbers that are not zero.
+    signal: bool,
+}
+
+impl Holds {
+    fn look(&mut self, samples: &[Complex32]) {
+        for z in samples.iter().filter(|z| z.re.is_finite() && z.im.is_finite()) {
+            self.numbers = true;
+            self.signal |= *z != Complex32::default();
+        }
+    }
+}
+
+/// Refuses what cannot be tracked.
+fn check(trim: bool, tx: &mut Recording, rx: &mut Recording) -> Result<Look> {
+    let name = |r: &Recording| r.data_path().display().to_string();
+    let same_file = match (std::fs::canonicalize(tx.data_path()), std::fs::canonicalize(rx.data_path())) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    };
+    if same_file {
+        return Err(Error::Data(format!("{} was given as what was sent and as what was received", name(tx))));
+    }
+    if let (Some(a), Some(b)) = (tx.sample_rate(), rx.sample_rate())
+        && (a - b).abs() > 1e-3 * a
+    {
+        return Err(Error::Data(format!("{} has {a} samples a second and {} has {b}: resample one of them", name(tx), name(rx))));
+    }
+    if let Some(empty) = [&*tx, &*rx].into_iter().find(|recording| recording.is_empty()) {
+        return Err(Error::Data(format!("{} is empty: it holds no sample", name(empty))));
+    }
+    // A live recording that was cut short: each file goes as far as it was on disk.
+    if tx.len() != rx.len() && !trim && !(says(tx, ALIGNED) && says(rx, ALIGNED)) {
+        let lengths = format!("{} has {} samples and {} has {}", name(tx), tx.len(), name(rx), rx.len());
+        return Err(Error::Data(format!("{lengths}: add --trim to use the common part")));
+    }
+    let mut same = tx.len() == rx.len();
+    let (mut tx_holds, mut rx_holds) = (Holds::default(), Holds::default());
+    let mut look = Look { real: true, rx_power: 0.0 };
+    let (mut a, mut b) = (vec![Complex32::default(); LOOK], vec![Complex32::default(); LOOK]);
+    // One look decides, unless the recordings start silent or alike.
+    loop {
+        let (n, m) = (tx.read(&mut a)?, rx.read(&mut b)?);
+        tx_holds.look(&a[..n]);
+        rx_holds.look(&b[..m]);
+        look.real &= a[..n].iter().chain(&b[..m]).all(|z| z.im == 0.0);
+        look.rx_power = look.rx_power.max(crate::metrics::power(&b[..m]));
+        same &= n == m && a[..n].iter().zip(&b[..m]).all(|(a, b)| a == b);
+        if (n == 0 && m == 0) || (tx_holds.signal && rx_holds.signal && !same) {
+            break;
+        }
+    }
+    for (holds, recording) in [(tx_holds, &*tx), (rx_holds, &*rx)] {
+        if !holds.numbers {
+            return Err(Error::Data(format!("{} holds no number: all its samples are NaN or infinite", name(recording))));
+        }
+        if !holds.signal {
+            return Err(Error::Data(format!("{} is silent: all its samples are zero", name(recording))));
+        }
+    }
+    if same {
+        return Err(Error::Data(format!("{} and {} hold the same samples: there is no channel between them", name(tx), name(rx))));
+    }
+    tx.seek(0)?;
+    rx.seek(0)?;
+    Ok(look)
+}

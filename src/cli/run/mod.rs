@@ -1,0 +1,88 @@
+//! What the commands that track have in common: their arguments, where the streams come from, which filters run, and what a run leaves behind.
+//!
+//! The run itself is [`flowgraphs::track`](crate::flowgraphs::track).
+
+pub(super) mod arguments;
+mod constellation;
+pub(super) mod filters;
+pub(super) mod input;
+pub(super) mod learned;
+mod pictures;
+pub(super) mod report;
+mod signal;
+
+use std::sync::Arc;
+
+use crate::blocks::{Stretch, Summary};
+use crate::filter::registry::Settings;
+use crate::flowgraphs::track::Outcome;
+use crate::metrics::Row;
+use crate::{Complex32, iq::align::Alignment, ofdm};
+
+/// What is known of a run without looking at what it did.
+pub(super) struct Subject {
+    /// The streams in words.
+    pub(super) source: String,
+    /// Further facts by name, for the report and for JSON.
+    pub(super) facts: Vec<(&'static str, serde_json::Value)>,
+    pub(super) sample_rate: Option<f64>,
+    /// Whether all imaginary parts are zero.
+    pub(super) real: bool,
+    pub(super) waveform: Option<Waveform>,
+    /// What a search found before the run.
+    pub(super) alignment: Option<Alignment>,
+    pub(super) taps: usize,
+    /// Taps that reach ahead.
+    pub(super) advance: usize,
+    pub(super) skip: u64,
+    pub(super) equalize: bool,
+    /// Parameters of each filter of a channel.
+    pub(super) settings: Vec<Settings>,
+}
+
+/// The OFDM waveform that was sent.
+#[derive(Clone)]
+pub(super) struct Waveform {
+    pub(super) config: ofdm::Config,
+    pub(super) sent: Sent,
+}
+
+/// In which order its symbols come.
+#[derive(Clone)]
+pub(super) enum Sent {
+    /// One after the other.
+    Symbols,
+    /// In frames with a preamble.
+    Frames,
+    /// This frame over and over.
+    Repeated(Vec<Complex32>),
+}
+
+/// What a filter has done.
+pub(super) struct Tracked<'a> {
+    pub(super) name: &'a str,
+    pub(super) settings: &'a Settings,
+    pub(super) summary: &'a Summary,
+    pub(super) total: Row,
+}
+
+impl Tracked<'_> {
+    pub(super) fn stretch(&self) -> Option<&Arc<Stretch>> {
+        self.summary.stretch.as_ref()
+    }
+}
+
+/// The filters, the best first; those that diverged last.
+pub(super) fn ranked<'a>(subject: &'a Subject, outcome: &'a Outcome) -> Vec<Tracked<'a>> {
+    let of_a_channel = subject.settings.len().max(1);
+    let tracked = outcome.filters.iter().enumerate().map(|(n, (name, summary))| Tracked {
+        name,
+        settings: &subject.settings[n % of_a_channel],
+        summary,
+        total: summary.series.total(),
+    });
+    let mut filters: Vec<_> = tracked.collect();
+    let key = |f: &Tracked| if f.total.nmse_db().is_nan() { f64::INFINITY } else { f.total.nmse_db() };
+    filters.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    filters
+}

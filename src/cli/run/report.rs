@@ -1,0 +1,249 @@
+//! What a run leaves behind: a table, JSON, curves, pictures, a page.
+
+use std::{fmt::Write as _, io::Write as _, path::Path, time::Duration};
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Subject, Tracked,
+    arguments::OutputArgs,
+    pictures::{self, Picture},
+    ranked, signal,
+};
+use crate::flowgraphs::track::{Outcome, SyncStatus};
+use crate::{Error, Result, files, plot};
+
+/// Refuses outputs that are there already, unless they may be replaced, or that could not be written in the end.
+pub(in crate::cli) fn check(output: &OutputArgs, results_may_be_there: bool) -> Result<()> {
+    output.json.iter().try_for_each(|path| check_file(path, output.force))?;
+    let Some(folder) = &output.out else { return Ok(()) };
+    if folder.is_file() {
+        return Err(Error::file(folder, "output", "is a file; name a folder"));
+    }
+    let of = |name: &&str| plot::files(&folder.join(name)).into_iter().chain([folder.join(format!("{name}.csv"))]);
+    let taken = std::iter::once(folder.join("report.html")).chain(pictures::NAMES.iter().flat_map(of)).find(|path| path.exists());
+    match taken {
+        Some(path) if !(output.force || results_may_be_there) => {
+            Err(Error::file(path, "output", "exists already; name another folder or add --force"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A run of hours must not end at a folder that is not there.
+pub(in crate::cli) fn check_file(path: &Path, force: bool) -> Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        return Err(Error::file(path, "output", format!("there is no folder {}", folder.display())));
+    }
+    files::check_free(path, force)
+}
+
+/// Writes `value` as JSON where that is asked for.
+pub(in crate::cli) fn write_json(output: &OutputArgs, value: &Value) -> Result<()> {
+    let Some(path) = &output.json else { return Ok(()) };
+    let text = serde_json::to_string_pretty(value).map_err(|e| Error::file(path, "json", e.to_string()))?;
+    files::write(path, (text + "\n").as_bytes())
+}
+
+pub(in crate::cli) fn write(output: &OutputArgs, subject: &Subject, outcome: &Outcome) -> Result<()> {
+    let filters = ranked(subject, outcome);
+    let figures = signal::figures(subject, outcome, filters.first());
+    write_json(output, &json(subject, outcome, &filters, &figures))?;
+    let summary = summary(subject, outcome, &figures);
+    if let Some(folder) = &output.out {
+        page(subject, &filters, &figures, folder, &summary)?;
+    }
+    let mut stdout = std::io::stdout().lock();
+    let _ = write!(stdout, "{summary}\n\n{}", table(&filters));
+    if let Some(folder) = &output.out {
+        let _ = writeln!(stdout, "{}", folder.join("report.html").display());
+    }
+    Ok(())
+}
+
+/// Cycles a sample, in Hz where the rate is known.
+fn carrier(subject: &Subject, cfo: f64) -> String {
+    subject.sample_rate.map_or(format!("{cfo:.3e} cycles a sample"), |rate| format!("{:.1} Hz", cfo * rate))
+}
+
+/// One line on what was tracked.
+fn summary(subject: &Subject, outcome: &Outcome, figures: &Map<String, Value>) -> String {
+    let samples = outcome.filters.iter().map(|(_, summary)| summary.series.samples()).max().unwrap_or(0);
+    let mut line = format!("{samples} samples in {:.1} s", outcome.elapsed.as_secs_f64());
+    if subject.real {
+        line += ", real-valued";
+    }
+    if subject.skip > 0 {
+        let _ = write!(line, ", the first {} not averaged", subject.skip);
+    }
+    if let Some(sync) = outcome.sync.first().filter(|sync| subject.alignment.is_some() || sync.searches > 0 || sync.delay_samples != 0.0) {
+        let (delay, cfo) = found(subject, sync);
+        let _ = write!(line, ", delay {delay:.2} samples, carrier offset {}", carrier(subject, cfo));
+        if sync.clock_ppm != 0.0 {
+            let _ = write!(line, ", clock {:.2} ppm", sync.clock_ppm);
+        }
+    }
+    let gaps = gap_samples(outcome);
+    if gaps > 0 {
+        let _ = write!(line, ", {gaps} more in gaps");
+    }
+    if let Some(clipped) = figures.get("clipped_samples").and_then(Value::as_u64).filter(|&n| n > 0) {
+        let _ = write!(line, ", {clipped} CLIPPED: lower the receive gain");
+    }
+    if outcome.interrupted {
+        line += ", interrupted";
+    }
+    line
+}
+
+/// What a search before the run found, or else the run itself: delay in samples and carrier offset in cycles a sample.
+fn found(subject: &Subject, sync: &SyncStatus) -> (f64, f64) {
+    subject.alignment.map_or((sync.delay_samples, sync.cfo), |a| (a.delay, a.cfo))
+}
+
+fn gap_samples(outcome: &Outcome) -> u64 {
+    outcome.sync.iter().map(|sync| sync.gap_samples).max().unwrap_or(0)
+}
+
+const COLUMNS: [&str; 5] = ["filter", "NMSE dB", "centres", "MS/s", "p99 latency"];
+
+/// A row of the table for each filter, the best first.
+fn rows(filters: &[Tracked<'_>]) -> Vec<[String; 5]> {
+    let row = |f: &Tracked| {
+        let latency = &f.summary.latency;
+        let (error, rate) = (format!("{:.2}", f.total.nmse_db()), format!("{:.3}", latency.rate() / 1e6));
+        [f.name.to_owned(), error, f.summary.centres.to_string(), rate, duration(latency.quantile(0.99))]
+    };
+    filters.iter().map(row).collect()
+}
+
+fn table(filters: &[Tracked<'_>]) -> String {
+    let line = |[name, error, centres, rate, p99]: [&str; 5]| format!("{name:<12} {error:>8} {centres:>8} {rate:>9} {p99:>12}\n");
+    line(COLUMNS) + &rows(filters).iter().map(|row| line(row.each_ref().map(String::as_str))).collect::<String>()
+}
+
+fn duration(d: Duration) -> String {
+    match d.as_secs_f64() {
+        s if s < 1e-3 => format!("{:.0} us", 1e6 * s),
+        s if s < 1.0 => format!("{:.1} ms", 1e3 * s),
+        s => format!("{s:.2} s"),
+    }
+}
+
+fn json(subject: &Subject, outcome: &Outcome, filters: &[Tracked<'_>], figures: &Map<String, Value>) -> Value {
+    let mut alignment = subject.alignment.as_ref().and_then(|a| serde_json::to_value(a).ok()).unwrap_or_else(|| json!({}));
+    if let (Value::Object(map), Some(sync)) = (&mut alignment, outcome.sync.first()) {
+        let (delay, cfo) = found(subject, sync);
+        let searched = subject.alignment.is_some() || sync.searches > 0;
+        map.insert("method".into(), json!(if searched { "auto" } else { "none" }));
+        map.insert("delay".into(), json!(delay));
+        map.insert("cfo".into(), json!(cfo));
+        map.insert("carrier_hz".into(), json!(subject.sample_rate.map(|rate| cfo * rate)));
+        map.insert("clock_ppm".into(), json!(sync.clock_ppm));
+        map.insert("searches".into(), json!(sync.searches));
+        map.insert("taps_ahead".into(), json!(subject.advance));
+    }
+    let filters: Vec<_> = filters
+        .iter()
+        .map(|f| {
+            let mut parameters: Map<String, Value> = Map::from_iter([("taps".to_owned(), json!(subject.taps))]);
+            parameters.extend(f.settings.values().iter().map(|(name, value)| (name.clone(), json!(value))));
+            json!({
+                "name": f.name,
+                "parameters": parameters,
+                "nmse_db": f.total.nmse_db(),
+                "samples": f.summary.series.samples(),
+                "centres": f.summary.centres,
+                "samples_per_second": f.summary.latency.rate(),
+                "p99_latency_seconds": f.summary.latency.quantile(0.99).as_secs_f64(),
+            })
+        })
+        .collect();
+    let mut all = json!({
+        "alignment": alignment,
+        "signal": figures,
+        "real": subject.real,
+        "sample_rate": subject.sample_rate,
+        "skip": subject.skip,
+        "gap_samples": gap_samples(outcome),
+        "interrupted": outcome.interrupted,
+        "filters": filters,
+    });
+    for (name, fact) in &subject.facts {
+        all[*name] = fact.clone();
+    }
+    all
+}
+
+/// Curves, pictures and the page.
+fn page(subject: &Subject, filters: &[Tracked<'_>], figures: &Map<String, Value>, folder: &Path, summary: &str) -> Result<()> {
+    let mut drawn = String::new();
+    for Picture { name, figure, csv } in pictures::all(subject, filters)? {
+        figure.save(folder.join(name))?;
+        let _ = writeln!(drawn, "<figure>{}</figure>", figure.svg());
+        if !csv.is_empty() {
+            files::write(&folder.join(format!("{name}.csv")), csv.as_bytes())?;
+        }
+    }
+    let line = |name: &str, text: &str| format!("<tr><td>{}</td><td>{}</td></tr>\n", escape(name), escape(text));
+    let mut parameters = line("all", &format!("taps {}, ahead {}, skip {}", subject.taps, subject.advance, subject.skip));
+    for settings in &subject.settings {
+        let values: Vec<_> = settings.values().iter().map(|(name, value)| format!("{name} {value}")).collect();
+        parameters += &line(settings.recipe().name, &values.join(", "));
+    }
+    let facts = subject.facts.iter().map(|(name, fact)| (*name, fact)).chain(figures.iter().map(|(name, fact)| (name.as_str(), fact)));
+    let facts: String = facts.map(|(name, fact)| line(&name.replace('_', " "), &plain(fact))).collect();
+    let cells = |cells: &[&str], tag: &str| cells.iter().map(|cell| format!("<{tag}>{cell}</{tag}>")).collect::<String>();
+    let mut table = format!("<tr>{}</tr>\n", cells(&COLUMNS, "th"));
+    for row in rows(filters) {
+        let _ = writeln!(table, "<tr>{}</tr>", cells(&row.each_ref().map(String::as_str), "td"));
+    }
+    let task = if subject.equalize {
+        "what was sent is predicted from what was received"
+    } else {
+        "what is received is predicted from what was sent"
+    };
+    let text = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>kaflow: channel tracking</title>\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n\
+         <style>:root{{color-scheme:light dark}}body{{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em}}\
+         pre{{overflow-x:auto}}th,td{{padding:.1em 1.5em .1em 0;text-align:left;vertical-align:top}}\
+         .figures :is(th,td):not(:first-child){{text-align:right;font-variant-numeric:tabular-nums}}summary{{cursor:pointer}}\
+         figure{{margin:1.5em 0}}svg{{max-width:100%;height:auto;border-radius:4px}}</style>\n\
+         </head><body>\n<h1>kaflow: channel tracking</h1>\n\
+         <p>One step ahead, {task}; the error (NMSE) is relative to the power of what is predicted: the lower the better.<br>{}.</p>\n{}\n\
+         <table class=\"figures\">{table}</table>\n<table>{facts}</table>\n{drawn}<h2>Parameters</h2>\n<table>{parameters}</table>\n</body></html>\n",
+        escape(summary),
+        source(subject),
+    );
+    files::write(&folder.join("report.html"), text.as_bytes())
+}
+
+/// A fact as a reader wants it: three digits behind the point, lists in a row.
+fn plain(fact: &Value) -> String {
+    match fact {
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => format!("{:.3}", number.as_f64().unwrap_or(f64::NAN)),
+        Value::Array(list) => list.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Object(map) => map.iter().map(|(name, fact)| format!("{} {}", name.replace('_', " "), plain(fact))).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+/// Recordings in a line; a test bed has a page of parameters, to be opened.
+fn source(subject: &Subject) -> String {
+    match subject.source.trim().contains('\n') {
+        true => format!("<details><summary>The test bed's parameters</summary><pre>{}</pre></details>", escape(&subject.source)),
+        false => format!("<p>{}</p>", escape(&subject.source)),
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// The error vectors of what was received, where the waveform is known.
+pub(in crate::cli) fn evm_percent(subject: &Subject, filters: &[Tracked<'_>]) -> Option<f64> {
+    let points = super::constellation::points(subject, filters.first()?.stretch()?)?;
+    Some(points.evm(&points.one_tap).percent())
+}

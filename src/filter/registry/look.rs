@@ -1,0 +1,30 @@
+//! How a filter is drawn.
+
+/// A colour of the palette of pictures. Linear baselines are grey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "colours say what they are")]
+pub enum Hue {
+    Grey,
+    Orange,
+    Sky,
+    Green,
+    Blue,
+    Vermillion,
+    Pink,
+    Wine,
+    Olive,
+    Indigo,
+}
+
+/// How a line is broken. Two lines of one colour differ in this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dash {
+    /// One unbroken line.
+    Solid,
+    /// Long dashes.
+    Dashed,
+    /// Dots.
+    Dotted,
+    /// Dash, dot, dash, dot.
+    DashDot,
+}

@@ -1,0 +1,208 @@
+//! Filters by name, with their parameters by name: what the command line, parameter files and running blocks speak.
+//!
+//! [`RECIPES`] is the one list of what there is. A [`Recipe`] brings all that the rest of the program knows of a filter: its parameters with defaults, help and
+//! range of search, its citation, how it is drawn and how it is built. [`Recipe::settle`] turns what a user gave into [`Settings`]; [`filter`] and [`tracker`]
+//! build from them.
+//!
+//! # A new filter
+//!
+//! 1. In a file of its own, implement [`Adaptive`](super::Adaptive) and [`Filter`] (or [`Tracker`], where it needs consecutive samples). Set, save and restore are
+//!    part of it: a parameter that cannot be changed while running is named as unknown.
+//! 2. In the same file write its `RECIPE`: name, one line of help, citation, parameters, a function that builds it from [`Settings`]. Parameters that other
+//!    filters have too are in `registry/shared.rs`, with `.preset(..)` and `.within(..)` for other defaults and ranges.
+//! 3. Add that recipe to [`RECIPES`]. Commands, help, tuning, pictures and the tests of all filters find it there; `registry/tests.rs` says what is missing.
+
+mod look;
+mod parameter;
+mod settings;
+pub(super) mod shared;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::any::{Any, TypeId};
+
+pub use look::{Dash, Hue};
+pub use parameter::{Parameter, Preset, Search, Spacing, Unit};
+pub(super) use parameter::{below_one, log, odd, scaled};
+pub use settings::Settings;
+pub use values::{Value, Values};
+
+use super::{Filter, KernelFilter, Tracker, krlst, linear, lms, memory_polynomial, nlms, recipes, residual, two_speed};
+use crate::kernel::Kernel;
+use crate::observation::{Bernoulli, Multinomial, Poisson};
+use crate::{Error, Real, Result};
+
+/// Every filter that can be asked for by name.
+pub static RECIPES: &[Recipe] = &[
+    lms::RECIPE,
+    recipes::KLMS,
+    recipes::FKLMS,
+    recipes::NORMA,
+    recipes::QKLMS,
+    nlms::RECIPE,
+    linear::RLS,
+    linear::KALMAN,
+    memory_polynomial::RECIPE,
+    krlst::RECIPE,
+    two_speed::RECIPE,
+    two_speed::MIXTURE,
+    residual::RECIPE,
+    recipes::POISSON,
+    recipes::BERNOULLI,
+    recipes::MULTINOMIAL,
+];
+
+/// A filter that can be asked for by name.
+pub struct Recipe {
+    /// Its name.
+    pub name: &'static str,
+    /// Other names that mean the same.
+    pub aliases: &'static [&'static str],
+    /// One line for tables and help.
+    pub about: &'static str,
+    /// Where it comes from.
+    pub reference: &'static str,
+    /// The parameters that it has.
+    pub parameters: &'static [Parameter],
+    /// How its variances follow from the likelihood of the state-space model, where they do.
+    pub likelihood: Option<Likelihood>,
+    /// How it is drawn: alike in every picture, and unlike the others.
+    pub look: (Hue, Dash),
+    /// How it is built.
+    pub make: Make,
+}
+
+/// What a filter has to do with the state-space model of [`em`](super::em).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Likelihood {
+    /// It is the exact filter of that model, linear in its inputs.
+    Exact,
+    /// It is nearly the filter of that model on features of its kernel: the diffusion ratio follows.
+    Features,
+}
+
+/// What a filter predicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// A complex number.
+    Regression,
+    /// The rate of a count.
+    Counts,
+    /// The probability of a bit.
+    Bits,
+    /// The probability of each class.
+    Classes,
+    /// A complex number from a stream: these filters keep state that belongs to consecutive samples, so they take no single vectors.
+    Stream,
+}
+
+/// Builds from settings, on so many complex numbers.
+pub type Build<F> = fn(&Settings, usize) -> Result<F>;
+/// A kernel filter with an observation model of its own.
+pub type Discrete<O> = KernelFilter<f64, Box<dyn Kernel<f64>>, O>;
+
+/// How a filter is built: complex filters in single and in double precision, the discrete ones in double precision.
+#[derive(Clone, Copy)]
+pub enum Make {
+    /// A filter on vectors.
+    Filter(Build<Box<dyn Filter<f32>>>, Build<Box<dyn Filter<f64>>>),
+    /// A filter on streams alone.
+    Tracker(Build<Box<dyn Tracker<f32>>>, Build<Box<dyn Tracker<f64>>>),
+    /// A filter for counts.
+    Counts(Build<Discrete<Poisson>>),
+    /// A filter for bits.
+    Bits(Build<Discrete<Bernoulli>>),
+    /// A filter for so many classes.
+    Classes(fn(&Settings, usize, usize) -> Result<Discrete<Multinomial>>),
+}
+
+impl Recipe {
+    /// What it predicts.
+    pub fn task(&self) -> Task {
+        match self.make {
+            Make::Filter(..) => Task::Regression,
+            Make::Tracker(..) => Task::Stream,
+            Make::Counts(_) => Task::Counts,
+            Make::Bits(_) => Task::Bits,
+            Make::Classes(_) => Task::Classes,
+        }
+    }
+
+    /// Whether it predicts a complex stream.
+    pub fn tracks(&self) -> bool {
+        matches!(self.task(), Task::Regression | Task::Stream)
+    }
+
+    /// Its parameter of that name.
+    pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
+        self.parameters.iter().find(|p| p.name == name)
+    }
+
+    /// Whether it has a parameter of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.parameter(name).is_some()
+    }
+
+    /// Whether it keeps more and more samples when nobody sets its budget.
+    pub fn grows(&self) -> bool {
+        self.parameters.iter().any(|p| p.preset == Preset::Unlimited)
+    }
+
+    /// Whether it is called that.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+/// The recipe of that name.
+pub fn recipe(name: &str) -> Result<&'static Recipe> {
+    RECIPES.iter().find(|r| r.is_called(name)).ok_or_else(|| Error::unknown("filter", name, RECIPES.iter().map(|r| r.name)))
+}
+
+/// The names of all filters for a task.
+pub fn of_task(task: Task) -> impl Iterator<Item = &'static str> {
+    RECIPES.iter().filter(move |r| r.task() == task).map(|r| r.name)
+}
+
+/// The parameters of all filters, each name once.
+pub fn parameters() -> Vec<&'static Parameter> {
+    let mut all: Vec<&Parameter> = Vec::new();
+    for parameter in RECIPES.iter().flat_map(|r| r.parameters) {
+        if !all.iter().any(|p| p.name == parameter.name) {
+            all.push(parameter);
+        }
+    }
+    all
+}
+
+/// Builds a regression filter on vectors of `taps` complex numbers.
+pub fn filter<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
+    match settings.recipe().make {
+        Make::Filter(single, double) => in_precision(single, double, settings, taps),
+        _ => Err(Error::unknown("filter for complex targets", settings.recipe().name, of_task(Task::Regression))),
+    }
+}
+
+/// Builds a filter on a pair of streams, with a window of `taps` samples over `tx`, in its fastest form. `settings` want a `spread` of
+/// `sqrt(taps · E|tx|²)`.
+pub fn tracker<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Tracker<T>>> {
+    let mut tracker = match settings.recipe().make {
+        Make::Tracker(single, double) => in_precision(single, double, settings, taps)?,
+        _ => filter(settings, taps)?.on_stream(),
+    };
+    // Threads are a matter of the stream: the filter on vectors knows none.
+    if let Some(threads) = settings.optional("workers")? {
+        tracker.set("threads", threads)?;
+    }
+    Ok(tracker)
+}
+
+/// Builds the one of the two that the caller's scalar asks for.
+fn in_precision<A: 'static, B: 'static, R: 'static>(single: Build<A>, double: Build<B>, settings: &Settings, taps: usize) -> Result<R> {
+    fn is<A: 'static, R: 'static>(built: A) -> Option<R> {
+        (&mut Some(built) as &mut dyn Any).downcast_mut::<Option<R>>()?.take()
+    }
+    let built = if TypeId::of::<A>() == TypeId::of::<R>() { is(single(settings, taps)?) } else { is(double(settings, taps)?) };
+    built.ok_or_else(|| Error::Data("filters compute in f32 or f64".into()))
+}
