@@ -73,7 +73,7 @@ pub use fading_mimo::FadingMimo;
 pub use fault::Fault;
 pub use follow::{Follow, Watcher};
 pub use impair::Impair;
-pub use iq_sink::IqSink;
+pub use iq_sink::{IqSink, Recorder};
 pub use iq_source::IqSource;
 pub use latency::Latency;
 pub use level::{Gauge, Level, Levels};

@@ -73,6 +73,11 @@ impl Frame {
         self.section(kind, filter, sample, std::iter::once(width as f32).chain(numbers));
     }
 
+    /// Adds the sections of another frame.
+    pub(crate) fn append(&mut self, sections: &[u8]) {
+        self.0.extend_from_slice(sections);
+    }
+
     pub(crate) fn bytes(self) -> Vec<u8> {
         self.0
     }

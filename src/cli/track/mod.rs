@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::run::{
     Subject,
     arguments::{FilterArgs, InputArgs, OutputArgs},
+    dashboard::{self, Dashboard, Ends, ServeArgs},
     filters, input, report,
 };
 use super::{interrupt, progress};
@@ -48,6 +49,8 @@ pub(crate) struct Args {
     /// A line a second: error, rate, samples in gaps
     #[arg(long)]
     watch: bool,
+    #[command(flatten)]
+    serve: ServeArgs,
     #[command(flatten)]
     filters: FilterArgs,
 }
@@ -129,17 +132,24 @@ pub(crate) fn run(args: Args) -> Result<()> {
         let sink = |port| args.files.sink(&output, subject.sample_rate, name, port, done, collector.as_ref());
         filters.push(Filter { name: name.into(), track, prediction: sink("prediction")?, error: sink("error")? });
     }
-    let plan = Plan { source, filters: vec![filters], advance: survey.advance, equalize: sight.equalize, done, samples: None, record: None };
+    let recorder = args.serve.recorder();
+    let record = recorder.clone().map(IqSink::switched);
+    let mut dashboard = Dashboard::start(&args.serve, &subject, Ends { recorder, ..Ends::default() })?;
+    let plan = Plan { source, filters: vec![filters], advance: survey.advance, equalize: sight.equalize, done, samples: None, record };
     let watch = Watch {
         stop: interrupt::watch(),
         time: None,
         watchdog: &|| None,
-        every: Duration::from_millis(100),
+        every: if dashboard.is_some() { dashboard::EVERY } else { Duration::from_millis(100) },
         together: args.files.checkpoint.is_some(),
         threads: args.threads,
     };
     let mut progress = Progress::new(args.watch, survey.total, done);
-    let outcome = graph::run(plan, &watch, |view| progress.show(view))?;
+    let outcome = graph::run(plan, &watch, |view| {
+        progress.show(view);
+        dashboard.iter_mut().for_each(|dashboard| dashboard.look(&subject, view));
+    })?;
+    drop(dashboard);
     progress.bar.finish_and_clear();
     report::write(&output, &subject, &outcome)?;
     outcome.fault.map_or(Ok(()), Err)

@@ -35,13 +35,14 @@ const plain = (v) => String(Number(v.toPrecision(9)));
 
 /** A number with its range and unit; sent when it is entered, and put back to what the run has when it is refused only by the user. */
 class Field {
-  constructor(id, { name, label, about, unit, low, high }, send) {
+  constructor(id, { name, label, about, unit, usual, low, high }, send) {
     this.input = element('input', { type: 'number', step: 'any', id, title: about ?? '' });
-    for (const [key, value] of [['min', low], ['max', high]]) if (Number.isFinite(value)) this.input.setAttribute(key, value);
+    for (const [key, value] of [['min', low], ['max', high]]) if (!usual && Number.isFinite(value)) this.input.setAttribute(key, value);
     this.note = note();
     this.note.id = `${id}-note`;
     this.input.setAttribute('aria-describedby', this.note.id);
-    const hint = [bounds({ low, high }), unit].filter(Boolean).join(' ');
+    const within = bounds({ low, high });
+    const hint = [within && usual ? `usually ${within}` : within, unit].filter(Boolean).join(' ');
     this.row = element('div', { class: 'row' }, element('label', { for: id }, label ?? name), this.input, element('span', { class: 'unit' }, hint), this.note);
     this.input.addEventListener('change', async () => {
       const value = this.input.valueAsNumber;

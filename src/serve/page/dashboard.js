@@ -102,7 +102,7 @@ function status(state) {
   const { hello } = store;
   const entries = [['time', `${text(state.elapsed, 0.1)} s`], ['rate', `${text(state.rate / 1e6, 0.001)} MS/s`]];
   const share = state.rate / hello.sample_rate;
-  if (hello.paced) entries.push(['against real time', `${text(100 * share, 1)} %`, share < 0.95 && state.elapsed > 3]);
+  if (hello.sample_rate) entries.push(['against real time', `${text(100 * share, 1)} %`, hello.radio && share < 0.95 && state.elapsed > 3]);
   if (Number.isFinite(state.level_dbfs)) entries.push(['level', `${text(state.level_dbfs, 0.1)} dBFS`], ['peak', `${text(state.peak_dbfs, 0.1)} dBFS`]);
   entries.push(['clipped', state.clipped, state.clipped > 0], ['in gaps', state.gap_samples, state.gap_samples > 0]);
   state.sync.forEach((sync, n) => {

@@ -20,7 +20,9 @@ const TIME = (hello) => (hello.sample_rate ? { label: 'time', unit: 's' } : { la
 const look = (style, name) => ({ name, colour: style.colour, dash: style.dash });
 
 function frequencies(store, n) {
-  const { sample_rate: rate, centre_hz: centre } = store.hello;
+  const rate = store.hello.sample_rate;
+  const tuned = store.states.at(-1)?.radio?.settings.frequency;
+  const centre = tuned ? 1e6 * tuned : store.hello.centre_hz;
   const step = rate ? rate / 1e6 / n : 1 / n;
   return Float64Array.from({ length: n }, (_, i) => (centre ?? 0) / 1e6 + (i - n / 2) * step);
 }
@@ -195,7 +197,7 @@ function over(pick) {
 
 const rates = over((store) => ({
   filters: (s) => s.rate / 1e6,
-  ...(store.hello.paced ? { 'real time': () => store.hello.sample_rate / 1e6 } : {}),
+  ...(store.hello.sample_rate ? { 'real time': () => store.hello.sample_rate / 1e6 } : {}),
 }));
 const losses = over((store) => ({
   'samples in gaps': (s) => s.gap_samples,

@@ -12,7 +12,7 @@ use super::states::{Kept, States};
 use super::{Ends, Tuner};
 use crate::blocks::{self, Levels, Recorder};
 use crate::cli::interrupt;
-use crate::filter::registry::{self, PARAMETERS, Settings, Value, Values};
+use crate::filter::registry::{self, Parameter, Settings, Spacing, Unit, Value, Values};
 use crate::flowgraphs::track::{Seen, SyncStatus, View};
 use crate::iq::{Datatype, Writer, sigmf::Capture, sigmf::Meta};
 use crate::metrics::Spread;
@@ -295,10 +295,11 @@ fn describe(name: &str, settings: &Settings, style: Style, taps: usize) -> Resul
         Err(Error::NotApplicable { known, .. }) => known,
         _ => Vec::new(),
     };
-    let parameters = recipe.parameters.iter().filter_map(|(name, _)| PARAMETERS.iter().find(|p| p.name == *name)).map(|p| {
-        let (low, high, unit) = p.scale();
+    let parameters = recipe.parameters.iter().map(|p| {
+        let usual = usual(p, settings, taps);
+        let (low, high, unit) = (usual.map(|u| u.0), usual.map(|u| u.1), usual.map_or("", |u| u.2));
         json!({
-            "name": p.name, "about": p.about, "unit": unit, "low": low, "high": Some(high).filter(|high| high.is_finite()),
+            "name": p.name, "about": p.about, "usual": true, "low": low, "high": high, "unit": unit,
             "live": live.iter().any(|name| name == p.name), "value": settings.values().get(p.name),
         })
     });
@@ -311,4 +312,16 @@ fn describe(name: &str, settings: &Settings, style: Style, taps: usize) -> Resul
         ("parameters".into(), json!(parameters.collect::<Vec<_>>())),
     ]);
     Ok(Json::Object(described))
+}
+
+/// The range that a parameter is searched in, and what it is a multiple of where that is not known before the run.
+fn usual(parameter: &Parameter, settings: &Settings, taps: usize) -> Option<(f64, f64, &'static str)> {
+    let search = parameter.search?;
+    let unit = match search.unit {
+        Unit::TargetPower => "of the target's power",
+        Unit::PowerRatio => "of the target's power over the input's",
+        _ => "",
+    };
+    let (from, to) = if unit.is_empty() { search.ends(settings, taps, settings.spread(), 1.0).ok()? } else { (search.from, search.to) };
+    Some(if search.spacing == Spacing::Complement { (1.0 - to, 1.0 - from, unit) } else { (from, to, unit) })
 }
