@@ -279,7 +279,7 @@ impl Graph {
             Source::Radio(mut radio, frame, level) => {
                 self.stop = radio.stop();
                 if radio.tx_channels() > 0 {
-                    let repeat = self.fg.add(Repeat::new(frame.iter().map(|z| z * level).collect(), radio.stop()));
+                    let repeat = self.fg.add(Repeat::new(frame.iter().map(|z| z * level).collect(), radio.stop()).scaled(radio.drive()));
                     let sink = SoapySink::new(&mut radio)?.lenient().repeats(frame.len());
                     self.faults.push(sink.fault());
                     let sink = self.fg.add(sink);

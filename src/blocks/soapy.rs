@@ -1,6 +1,6 @@
 //! Opening radios: what a source and a sink share.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use num_complex::Complex32;
@@ -91,6 +91,7 @@ pub struct Radio {
     rx_device: Option<Device>,
     tx_device: Option<Device>,
     config: RadioConfig,
+    drive: Arc<AtomicU32>,
 }
 
 /// What a source and a sink have in common while they run.
@@ -176,7 +177,7 @@ impl Radio {
             relapse: Relapse::new(matches!((&config.rx, &config.tx), (Some(rx), Some(tx)) if rx.device == tx.device)),
             streams: Mutex::new(streams),
         };
-        Ok(Self { rate, shared: Arc::new(shared), rx_device, tx_device, config: config.clone() })
+        Ok(Self { rate, shared: Arc::new(shared), rx_device, tx_device, config: config.clone(), drive: Arc::new(AtomicU32::new(1f32.to_bits())) })
     }
 
     /// The sample rate that the device has in fact.
@@ -192,6 +193,11 @@ impl Radio {
     /// Ends both streams cleanly once it is true.
     pub fn stop(&self) -> Arc<AtomicBool> {
         self.shared.stop.clone()
+    }
+
+    /// The factor on what a flowgraph transmits, 1 at first, as the bits of an f32: it may change at any time.
+    pub fn drive(&self) -> Arc<AtomicU32> {
+        self.drive.clone()
     }
 
     /// Receive channels.

@@ -5,6 +5,7 @@ mod measure;
 #[cfg(feature = "soapy")]
 mod radio;
 mod textbook;
+mod watched;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -53,11 +54,12 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let taps = bench.taps()?;
     let calls = bench.calls()?;
     let radio = bench.radio()?;
+    let dashboard = bench.dashboard()?;
 
     if let Some(mut output) = output {
         let all = json!({
             "level": Level::current().to_string(), "cores": cores, "precision": "f32",
-            "filters": filters, "blocks": blocks, "threads": threads, "budgets": budgets, "largest_budget": keeps_up, "taps": taps, "latency": calls, "radio": radio,
+            "filters": filters, "blocks": blocks, "threads": threads, "budgets": budgets, "largest_budget": keeps_up, "taps": taps, "latency": calls, "radio": radio, "dashboard": dashboard,
         });
         let text = format!("{all:#}\n");
         let path = args.json.as_deref().unwrap_or(std::path::Path::new("output"));
@@ -277,6 +279,14 @@ impl Bench {
             rows.push(json!({ "call": what, "mean_us": 1e6 * l.mean, "p999_us": 1e6 * l.p999, "longest_us": 1e6 * l.longest }));
         }
         Ok(rows)
+    }
+
+    /// What a viewer of the dashboard costs.
+    fn dashboard(&mut self) -> Result<Value> {
+        let (alone, watched) = watched::rates(std::time::Duration::from_secs(if self.quick { 6 } else { 30 }))?;
+        let lost = 1.0 - watched / alone;
+        say!("\nnlms, two-speed and mixture on the test bed: {:.3} MS/s, with a viewer of --serve {:.3} MS/s: {:.1} % lost (goal: <= 2)", alone / 1e6, watched / 1e6, 100.0 * lost);
+        Ok(json!({ "alone_msps": alone / 1e6, "watched_msps": watched / 1e6, "lost": lost }))
     }
 
     /// The simulated radio, without a pace; none without the feature.

@@ -5,6 +5,7 @@ mod options;
 mod rate;
 mod recorder;
 mod sweep;
+mod tuner;
 
 pub(super) use options::Args;
 
@@ -19,11 +20,12 @@ use serde_json::json;
 use super::interrupt;
 use super::run::{
     Sent, Subject, Waveform,
+    dashboard::{self, Dashboard, Ends},
     filters::{self, Choice},
     input::{self, LONGEST_FRAME},
     report,
 };
-use crate::blocks::{End, Health, Radio, RadioConfig, Track};
+use crate::blocks::{End, Health, IqSink, Radio, RadioConfig, Track};
 use crate::filter::registry::Settings;
 use crate::flowgraphs::track::{self as graph, Filter, Outcome, Plan, Source, SyncStatus, View, Watch};
 use crate::iq::Recording;
@@ -33,6 +35,9 @@ use keep_up::KeepUp;
 
 /// What runs when nobody says: a linear filter, and one that knows that amplifiers saturate.
 const DEFAULT: [&str; 2] = ["nlms", "two-speed"];
+
+/// Between two lines.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// The time that a radio may take to begin.
 const START: Duration = Duration::from_millis(500);
@@ -165,8 +170,17 @@ impl Session<'_> {
         };
         let record = self.args.record.as_deref();
         let record = record.map(|folder| recorder::Recorder { folder, facts: &subject.facts, frequency: config.frequency, rate, force: self.args.output.force });
+        // A viewer cannot stop what the command line wants recorded.
+        let recorder = self.args.serve.recorder().filter(|_| record.is_none());
+        let ends = Ends {
+            recorder: recorder.clone(),
+            tuner: Some(Box::new(tuner::Dials::new(&radio, config, self.args.backoff))),
+            centre_hz: Some(config.frequency),
+            channels: self.args.channel.clone(),
+        };
+        let mut dashboard = Dashboard::start(&self.args.serve, &subject, ends)?;
         let plan = Plan {
-            record: record.as_ref().map(|record| record.received()).transpose()?,
+            record: record.as_ref().map(|record| record.received()).transpose()?.or_else(|| recorder.map(IqSink::switched)),
             source: Source::Radio(Box::new(radio), self.frame.to_vec(), self.args.amplitude()),
             filters: channels,
             advance: survey.advance,
@@ -182,16 +196,20 @@ impl Session<'_> {
             stop: interrupt::watch(),
             time: time.map(|time| time.saturating_add(START)),
             watchdog: &|| None,
-            every: Duration::from_secs(1),
+            every: if dashboard.is_some() { dashboard::EVERY } else { SECOND },
             together: false,
             threads: None,
         };
         let mut keep_up = KeepUp::new(self.args.adaptive_budget, budgets);
         let mut last = (Instant::now(), 0);
         let mut outcome = graph::run(plan, &watch, |view| {
-            last = show(view, &health, last, config.queue);
-            keep_up.look(view, &health);
+            if last.0.elapsed() >= SECOND || dashboard.is_none() {
+                last = show(view, &health, last, config.queue);
+                keep_up.look(view, &health);
+            }
+            dashboard.iter_mut().for_each(|dashboard| dashboard.look(&subject, view));
         })?;
+        drop(dashboard);
         if let Some(record) = &record {
             record.tie()?;
         }

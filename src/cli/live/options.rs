@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::blocks::{End, RadioConfig, check_device};
 use crate::cli::run::arguments::{FilterArgs, OutputArgs};
+use crate::cli::run::dashboard::ServeArgs;
 use crate::{Error, Result, iq, ofdm};
 
 /// Track a channel live: transmit clipped OFDM, receive it, and predict what is received, with any SoapySDR radio.
@@ -68,7 +69,7 @@ pub(in crate::cli) struct Args {
     pub(super) seconds: Option<f64>,
     /// Mean power of what is transmitted, in dB below full scale
     #[arg(long, default_value_t = 9.0, value_name = "DB")]
-    backoff: f64,
+    pub(super) backoff: f64,
     /// Waveform: paper or wifi
     #[arg(long, default_value = "paper")]
     preset: String,
@@ -82,7 +83,7 @@ pub(in crate::cli) struct Args {
     #[arg(long)]
     pub(super) adaptive_budget: bool,
     /// Measure at each transmit gain from A to B dB
-    #[arg(long, value_name = "A:B:STEP", allow_hyphen_values = true)]
+    #[arg(long, value_name = "A:B:STEP", allow_hyphen_values = true, conflicts_with = "serve")]
     sweep_tx_gain: Option<String>,
     /// Write what is received, as it is received, and the frame that is sent: a pair of SigMF recordings for track
     #[arg(long, value_name = "DIR", conflicts_with = "sweep_tx_gain")]
@@ -95,6 +96,8 @@ pub(in crate::cli) struct Args {
     pub(super) params: Option<PathBuf>,
     #[command(flatten)]
     pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) serve: ServeArgs,
     #[command(flatten)]
     pub(super) filters: FilterArgs,
 }

@@ -48,7 +48,7 @@ export function range(lists, strays = 0, room = 0.06) {
   if (strays) all = Float64Array.from(all).sort();
   let low = strays ? all[Math.floor(all.length / strays)] : all.reduce((a, b) => Math.min(a, b));
   let high = strays ? all[all.length - 1 - Math.floor(all.length / strays)] : all.reduce((a, b) => Math.max(a, b));
-  const space = (high - low) * room || Math.abs(high) * 0.1 || 1;
+  const space = high > low ? (high - low) * room : Math.abs(high) * 0.1 || 1;
   return [low - space, high + space];
 }
 
@@ -204,7 +204,7 @@ export class Plot {
   grid(X, Y, box) {
     const { context: c, shown: { x, y }, axes } = this;
     c.lineWidth = 1;
-    const [xt, yt] = [ticks(...x, box.width / 75), ticks(...y, box.height / 36)];
+    const [xt, yt] = [ticks(...x, box.width / 60), ticks(...y, box.height / 36)];
     c.strokeStyle = css('--grid');
     c.beginPath();
     for (const v of xt.found) { c.moveTo(Math.round(X(v)) + 0.5, box.top); c.lineTo(Math.round(X(v)) + 0.5, box.top + box.height); }

@@ -74,29 +74,47 @@ pub(in crate::cli) struct Dashboard {
     desk: Arc<desk::Desk>,
     draw: draw::Draw,
     screen: Arc<Screen>,
-    _server: Server,
+    server: Server,
 }
 
 impl Dashboard {
     /// Opens the address that is asked for, if any, and prints it.
     pub(in crate::cli) fn start(args: &ServeArgs, subject: &Subject, ends: Ends) -> Result<Option<Self>> {
+        let dashboard = Self::open(args, subject, ends)?;
+        if let Some(dashboard) = &dashboard {
+            eprintln!("kaflow: open {}", dashboard.url());
+        }
+        if let Some(address) = args.serve.filter(|address| !address.ip().is_loopback()) {
+            eprintln!("kaflow: others in this network can read what goes between you and {address}, the token too; ssh -L does without it");
+        }
+        Ok(dashboard)
+    }
+
+    /// Opens the address that is asked for, if any.
+    pub(in crate::cli) fn open(args: &ServeArgs, subject: &Subject, ends: Ends) -> Result<Option<Self>> {
         let Some(address) = args.serve else { return Ok(None) };
         if let Some(folder) = &args.keep {
             std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
         }
         let desk = Arc::new(desk::Desk::new(subject, ends, args.keep.clone())?);
         let server = Server::start(address, desk.clone())?;
-        eprintln!("kaflow: open {}", server.url());
-        if !address.ip().is_loopback() {
-            eprintln!("kaflow: others in this network can read what goes between you and {address}, the token too; ssh -L does not need it");
-        }
-        Ok(Some(Self { draw: draw::Draw::new(desk.names().len()), desk, screen: server.screen(), _server: server }))
+        Ok(Some(Self { draw: draw::Draw::new(desk.names().len()), desk, screen: server.screen(), server }))
+    }
+
+    /// The address to open.
+    pub(in crate::cli) fn url(&self) -> &str {
+        self.server.url()
+    }
+
+    /// Whether anybody looks.
+    pub(in crate::cli) fn watched(&self) -> bool {
+        self.screen.watched()
     }
 
     /// To be called at every look of the run.
     pub(in crate::cli) fn look(&mut self, subject: &Subject, view: &View<'_>) {
         self.desk.look(view);
-        if self.screen.watched() {
+        if self.watched() {
             self.screen.show(self.draw.frame(subject, view, &self.desk));
         }
     }
