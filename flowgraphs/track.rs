@@ -18,7 +18,7 @@ use std::sync::{
 use std::time::{Duration, Instant};
 
 use futuresdr::{
-    blocks::NullSink,
+    blocks::{NullSink, NullSource},
     prelude::*,
     runtime::{config, scheduler::SmolScheduler},
 };
@@ -26,15 +26,16 @@ use futuresdr::{
 #[cfg(feature = "soapy")]
 use crate::blocks::{Radio, Repeat, SoapySink, SoapySource};
 use crate::{
-    blocks::{Align, BedSource, Controls, Fault, Follow, Gauge, IqSink, IqSource, Level, Levels, Probe, Summary, Track, Watcher},
+    blocks::{BedSource, Controls, Fault, Gauge, IqSink, IqSource, Level, Levels, Probe, Summary, Sync, SyncStatus, SyncWatch, Track},
     channel::TestBed,
-    iq::{Follower, Recording, align::Alignment},
+    filter::Tracker,
+    iq::{Recording, Synchroniser},
 };
 
 /// Where what was sent and what was received come from.
 pub enum Source {
-    /// Two recordings that lie to each other like this.
-    Recordings(Recording, Recording, Step),
+    /// Two recordings, and what brings them into step.
+    Recordings(Recording, Recording, Synchroniser),
     /// A recording of what was received while a transmitter repeated a frame.
     Repeated(Vec<Complex32>, Recording),
     /// The simulated test bed, in step by nature.
@@ -42,15 +43,6 @@ pub enum Source {
     /// A radio that repeats a frame of an rms of about 1 with this amplitude; full scale is 1.
     #[cfg(feature = "soapy")]
     Radio(Box<Radio>, Vec<Complex32>, f32),
-}
-
-/// How two recordings are brought into step.
-#[derive(Clone, Copy, Debug)]
-pub enum Step {
-    /// By whole samples, positive when what was received is late; nothing else changes.
-    Whole(i64),
-    /// By undoing all of this.
-    Known(Alignment),
 }
 
 /// A filter of a run.
@@ -65,10 +57,16 @@ pub struct Filter {
     pub error: Option<IqSink>,
 }
 
+impl Filter {
+    /// A filter whose predictions and errors go nowhere.
+    pub fn new(name: impl Into<String>, tracker: Box<dyn Tracker<f32>>) -> Self {
+        Self { name: name.into(), track: Track::new(tracker).observed(), prediction: None, error: None }
+    }
+}
+
 /// What is run.
+#[derive(Default)]
 pub struct Plan {
-    /// The two ends.
-    pub source: Source,
     /// The filters of each received channel; all sources but a radio have one.
     pub filters: Vec<Vec<Filter>>,
     /// Taps that reach ahead: the filters' input is that much early. Where a frame is repeated, as many of these as the channel calls for.
@@ -99,25 +97,11 @@ pub struct Watch<'a> {
     pub threads: Option<usize>,
 }
 
-/// How a channel lies to what was sent.
-#[derive(Clone, Debug, Default)]
-pub struct SyncStatus {
-    /// Whether it is known.
-    pub locked: bool,
-    /// In samples, positive when what was received is late.
-    pub delay_samples: f64,
-    /// Carrier offset in cycles a sample.
-    pub cfo: f64,
-    /// How much longer the transmitter's sampling period is than the receiver's.
-    pub clock_ppm: f64,
-    /// Amplitude of what was received over that of what the filters see.
-    pub gain: f64,
-    /// Samples without a partner, because they or it never arrived.
-    pub gap_samples: u64,
-    /// How often it had to be searched for.
-    pub searches: u64,
-    /// Why the last search failed.
-    pub failure: Option<String>,
+impl<'a> Watch<'a> {
+    /// Ends when the source does, or when `stop` is true; a look a second.
+    pub fn new(stop: &'a AtomicBool) -> Self {
+        Self { stop, time: None, watchdog: &|| None, every: Duration::from_secs(1), together: false, threads: None }
+    }
 }
 
 /// What can be seen of a run, and done to it, while it runs.
@@ -128,8 +112,8 @@ pub struct View<'a> {
     pub filters: &'a [Seen],
     /// How each channel lies to what was sent.
     pub sync: Vec<SyncStatus>,
-    /// How strong the first channel is.
-    pub levels: Levels,
+    /// How strong the first channel is, where full scale is known.
+    pub levels: Option<Levels>,
 }
 
 /// A filter that runs.
@@ -149,8 +133,8 @@ pub struct Outcome {
     pub filters: Vec<(String, Summary)>,
     /// How each channel lay to what was sent, at the end.
     pub sync: Vec<SyncStatus>,
-    /// How strong the first channel was.
-    pub levels: Levels,
+    /// How strong the first channel was, where full scale is known.
+    pub levels: Option<Levels>,
     /// Whether it was stopped.
     pub interrupted: bool,
     /// Why it ended, when nobody asked for it: a device has disappeared.
@@ -165,9 +149,21 @@ const AHEAD: u64 = 1 << 14;
 /// How long what is under way may take to come to an end.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Runs a plan to its end; `look` is called at intervals.
-pub fn run(plan: Plan, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> crate::Result<Outcome> {
-    let graph = Graph::build(plan).map_err(|e| match e {
+/// Tracks `source` to its end, as `plan` says; `look` is called at intervals.
+///
+/// ```
+/// use kaflow::{channel::{Scenario, TestBed}, filter::{Filter as _, Nlms}};
+/// use kaflow::flowgraphs::track::{self, Filter, Plan, Source, Watch};
+///
+/// let source = Source::Bed(Box::new(TestBed::new(&Scenario::preset("a")?)?));
+/// let nlms = Nlms::new(4, 0.5, 1e-6)?.on_stream();
+/// let plan = Plan { filters: vec![vec![Filter::new("nlms", nlms)]], ..Plan::default() };
+/// let outcome = track::run(source, plan, &Watch::new(&false.into()), |_| ())?;
+/// assert!(outcome.filters[0].1.series.total().nmse_db() < -9.0);
+/// # Ok::<(), kaflow::Error>(())
+/// ```
+pub fn run(source: Source, plan: Plan, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> crate::Result<Outcome> {
+    let graph = Graph::build(source, plan).map_err(|e| match e {
         Built::Runtime(e) => crate::Error::Data(format!("the flowgraph cannot be built: {e}")),
         Built::Ours(e) => e,
     })?;
@@ -178,19 +174,13 @@ pub fn run(plan: Plan, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> crate:
 struct Graph {
     fg: Flowgraph,
     filters: Vec<Seen>,
-    steps: Vec<InStep>,
-    gauge: Gauge,
+    sync: Vec<SyncWatch>,
+    gauge: Option<Gauge>,
     faults: Vec<Fault>,
     /// Tells the sources to end.
     stop: Arc<AtomicBool>,
     /// Tells the filters after how many samples to end.
     end: Arc<AtomicU64>,
-}
-
-/// Reads how a channel stands.
-enum InStep {
-    Aligned(Step, Arc<AtomicU64>),
-    Follows(Watcher),
 }
 
 enum Built {
@@ -214,30 +204,28 @@ impl From<crate::Error> for Built {
 type Port = (BlockId, String);
 
 impl Graph {
-    fn build(plan: Plan) -> Result<Self, Built> {
+    fn build(source: Source, mut plan: Plan) -> Result<Self, Built> {
         let mut graph = Self {
             fg: Flowgraph::new(),
             filters: Vec::new(),
-            steps: Vec::new(),
-            gauge: Gauge::default(),
+            sync: Vec::new(),
+            gauge: None,
             faults: Vec::new(),
             stop: Arc::default(),
             end: Arc::new(AtomicU64::new(u64::MAX)),
         };
-        let (raw, pairs) = graph.source(plan.source, plan.advance, plan.equalize, plan.done, plan.samples)?;
+        let (raw, pairs) = graph.source(&plan, source)?;
         if pairs.len() != plan.filters.len() {
-            return Err(crate::Error::parameter("filters", format!("a set for each of {} channels", pairs.len()), plan.filters.len()).into());
+            return Err(
+                crate::Error::parameter("filters", format!("a set for each of {} channels", pairs.len()), plan.filters.len()).into()
+            );
         }
-        for ((tx, rx), filters) in pairs.into_iter().zip(plan.filters) {
+        for ((tx, rx), filters) in pairs.into_iter().zip(std::mem::take(&mut plan.filters)) {
             let (input, target) = if plan.equalize { (rx, tx) } else { (tx, rx) };
             for filter in filters {
                 graph.filter(filter, &input, &target)?;
             }
         }
-        let level = Level::new();
-        graph.gauge = level.gauge();
-        let level = graph.fg.add(level);
-        graph.connect(&raw, level.id(), "input")?;
         if let Some(sink) = plan.record {
             graph.sink(&raw, Some(sink))?;
         }
@@ -249,30 +237,24 @@ impl Graph {
     }
 
     /// Adds the two ends and what brings them into step; gives the first channel as it was received, and what was sent and received of each channel.
-    fn source(
-        &mut self,
-        source: Source,
-        advance: usize,
-        equalize: bool,
-        done: u64,
-        samples: Option<u64>,
-    ) -> Result<(Port, Vec<(Port, Port)>), Built> {
-        let _ = samples;
+    fn source(&mut self, plan: &Plan, source: Source) -> Result<(Port, Vec<(Port, Port)>), Built> {
+        let early = if plan.equalize { (0, plan.advance as u64) } else { (plan.advance as u64, 0) };
         match source {
-            Source::Recordings(tx, rx, step) => {
+            Source::Recordings(tx, rx, sync) => {
                 let (tx, rx) = (self.recording(tx), self.recording(rx));
-                let pair = self.align(&tx, &rx, step, advance, equalize, done)?;
+                let pair = self.sync(&tx, &rx, sync.advance(early.0, early.1).skip(plan.done))?;
                 Ok((rx, vec![pair]))
             }
             Source::Bed(bed) => {
                 let bed = self.fg.add(BedSource::new(*bed).stop_when(self.stop.clone()));
                 let (tx, rx) = ((bed.id(), "tx".to_owned()), (bed.id(), "rx".to_owned()));
-                let pair = self.align(&tx, &rx, Step::Whole(0), advance, equalize, done)?;
+                let pair = self.sync(&tx, &rx, Synchroniser::delay(0).advance(early.0, early.1).skip(plan.done))?;
                 Ok((rx, vec![pair]))
             }
             Source::Repeated(frame, rx) => {
                 let rx = self.recording(rx);
-                let pair = self.follow(&rx, frame, advance)?;
+                let pair = self.follow(&rx, frame, plan)?;
+                self.gauge(&rx)?;
                 Ok((rx, vec![pair]))
             }
             #[cfg(feature = "soapy")]
@@ -287,12 +269,13 @@ impl Graph {
                         self.connect(&(repeat.id(), "output".into()), sink.id(), &format!("input[{channel}]"))?;
                     }
                 }
-                let source = SoapySource::new(&mut radio)?.lenient().limit(samples.unwrap_or(u64::MAX));
+                let source = SoapySource::new(&mut radio)?.lenient().limit(plan.samples.unwrap_or(u64::MAX));
                 self.faults.push(source.fault());
                 let source = self.fg.add(source);
                 let port = |channel: usize| (source.id(), format!("output[{channel}]"));
-                let pairs = (0..radio.rx_channels()).map(|channel| self.follow(&port(channel), frame.clone(), advance));
+                let pairs = (0..radio.rx_channels()).map(|channel| self.follow(&port(channel), frame.clone(), plan));
                 let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+                self.gauge(&port(0))?;
                 Ok((port(0), pairs))
             }
         }
@@ -304,27 +287,28 @@ impl Graph {
         (self.fg.add(source).id(), "output".into())
     }
 
-    fn align(&mut self, tx: &Port, rx: &Port, step: Step, advance: usize, equalize: bool, done: u64) -> Result<(Port, Port), Built> {
-        let align = match step {
-            Step::Whole(samples) => Align::delay(samples),
-            Step::Known(alignment) => Align::known(alignment),
-        };
-        let early = if equalize { (0, advance as u64) } else { (advance as u64, 0) };
-        let align = align.lead(early.0, early.1).skip(done);
-        self.faults.push(align.fault());
-        self.steps.push(InStep::Aligned(step, align.lost()));
-        let align = self.fg.add(align).id();
-        self.connect(tx, align, "tx")?;
-        self.connect(rx, align, "rx")?;
-        Ok(((align, "aligned_tx".into()), (align, "aligned_rx".into())))
+    fn sync(&mut self, tx: &Port, rx: &Port, synchroniser: Synchroniser) -> Result<(Port, Port), Built> {
+        let sync = Sync::new(synchroniser);
+        self.faults.push(sync.fault());
+        self.sync.push(sync.watch());
+        let sync = self.fg.add(sync).id();
+        self.connect(tx, sync, "tx")?;
+        self.connect(rx, sync, "rx")?;
+        Ok(((sync, "aligned_tx".into()), (sync, "aligned_rx".into())))
     }
 
-    fn follow(&mut self, rx: &Port, frame: Vec<Complex32>, advance: usize) -> Result<(Port, Port), Built> {
-        let follow = Follow::new(Follower::new(frame)?.lead(advance));
-        self.steps.push(InStep::Follows(follow.watcher()));
-        let follow = self.fg.add(follow).id();
-        self.connect(rx, follow, "input")?;
-        Ok(((follow, "tx".into()), (follow, "rx".into())))
+    fn follow(&mut self, rx: &Port, frame: Vec<Complex32>, plan: &Plan) -> Result<(Port, Port), Built> {
+        // The frame is known: what comes in as `tx` is not read.
+        let unread = self.fg.add(NullSource::<Complex32>::new()).id();
+        self.sync(&(unread, "output".into()), rx, Synchroniser::repeated(frame)?.advance_up_to(plan.advance).skip(plan.done))
+    }
+
+    /// Measures the level of a channel as it was received.
+    fn gauge(&mut self, rx: &Port) -> Result<(), Built> {
+        let level = Level::new();
+        self.gauge = Some(level.gauge());
+        let level = self.fg.add(level).id();
+        self.connect(rx, level, "input")
     }
 
     fn filter(&mut self, filter: Filter, input: &Port, target: &Port) -> Result<(), Built> {
@@ -356,7 +340,7 @@ impl Graph {
 
     /// Runs until the source ends, somebody asks for it, the time is up or something fails.
     fn run(self, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> crate::Result<Outcome> {
-        let Self { fg, filters, steps, gauge, faults, stop, end } = self;
+        let Self { fg, filters, sync, gauge, faults, stop, end } = self;
         // Errors are reported once, by us; and the runtime's own control port lets in any page that a browser shows.
         config::set("log_level", "off");
         config::set("ctrlport_enable", false);
@@ -370,7 +354,7 @@ impl Graph {
         let (began, handle) = (Instant::now(), running.handle());
         let (tell, ended) = channel();
         std::thread::spawn(move || tell.send(running.wait().map(drop)));
-        let state = State { filters: &filters, steps: &steps, gauge: &gauge, stop: &stop, end: &end, handle, began };
+        let state = State { filters: &filters, sync: &sync, gauge: gauge.as_ref(), stop: &stop, end: &end, handle, began };
         let (ended, mut fault) = state.watch(watch, &ended, look);
         match ended {
             Some(result) => result.map_err(explain)?,
@@ -385,8 +369,8 @@ impl Graph {
         fault = faults.iter().find_map(Fault::take).or(fault);
         Ok(Outcome {
             filters: filters.iter().map(done).collect::<crate::Result<_>>()?,
-            sync: steps.iter().map(InStep::read).collect(),
-            levels: gauge.read(),
+            sync: sync.iter().map(SyncWatch::status).collect(),
+            levels: gauge.map(|gauge| gauge.read()),
             interrupted: watch.stop.load(Ordering::Relaxed),
             fault,
             elapsed,
@@ -397,8 +381,8 @@ impl Graph {
 /// A flowgraph that runs.
 struct State<'a> {
     filters: &'a [Seen],
-    steps: &'a [InStep],
-    gauge: &'a Gauge,
+    sync: &'a [SyncWatch],
+    gauge: Option<&'a Gauge>,
     stop: &'a AtomicBool,
     end: &'a AtomicU64,
     handle: FlowgraphHandle,
@@ -420,7 +404,8 @@ impl State<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             fault = fault.or_else(|| (watch.watchdog)().filter(|_| halted.is_none()));
-            let asked = watch.stop.load(Ordering::Relaxed) || watch.time.is_some_and(|time| self.began.elapsed() >= time);
+            let over = self.filters.iter().all(|f| f.probe.summary().is_some());
+            let asked = over || watch.stop.load(Ordering::Relaxed) || watch.time.is_some_and(|time| self.began.elapsed() >= time);
             let now: u64 = tracked().sum();
             match halted {
                 None if asked || fault.is_some() => {
@@ -432,51 +417,18 @@ impl State<'_> {
                 }
                 Some((_, before)) if now > before => halted = Some((Instant::now(), now)),
                 Some((since, _)) if since.elapsed() >= GRACE && !forced => {
-                    // A filter that waits for samples does not look at where it is to end.
+                    // A filter that waits for samples does not look at where it is to end, and a source that has nobody left to write to may sleep.
                     let _ = Runtime::block_on(self.handle.stop());
                     forced = true;
                     halted = Some((Instant::now(), now));
                 }
-                Some((since, _)) if forced => {
-                    let all = self.filters.iter().all(|f| f.probe.summary().is_some());
-                    if since.elapsed() >= if all { GRACE } else { 10 * GRACE } {
-                        return (None, fault);
-                    }
-                }
+                Some((since, _)) if forced && since.elapsed() >= if over { GRACE } else { 10 * GRACE } => return (None, fault),
                 _ => {}
             }
             if halted.is_none() && last.elapsed() >= watch.every {
                 last = Instant::now();
-                let sync = self.steps.iter().map(InStep::read).collect();
-                look(&View { elapsed: self.began.elapsed(), filters: self.filters, sync, levels: self.gauge.read() });
-            }
-        }
-    }
-}
-
-impl InStep {
-    fn read(&self) -> SyncStatus {
-        match self {
-            Self::Aligned(step, lost) => {
-                let (delay_samples, cfo, gain) = match step {
-                    Step::Whole(samples) => (*samples as f64, 0.0, 1.0),
-                    Step::Known(a) => (a.delay, a.cfo, a.gain),
-                };
-                SyncStatus { locked: true, delay_samples, cfo, gain, gap_samples: lost.load(Ordering::Relaxed), ..SyncStatus::default() }
-            }
-            Self::Follows(watcher) => {
-                let lock = watcher.lock();
-                let (delay_samples, cfo, gain) = lock.map_or((0.0, 0.0, 1.0), |l| (l.delay, l.cfo, l.gain));
-                SyncStatus {
-                    locked: lock.is_some(),
-                    delay_samples,
-                    cfo,
-                    clock_ppm: lock.map_or(0.0, |l| l.drift_ppm),
-                    gain,
-                    gap_samples: 0,
-                    searches: lock.map_or(0, |l| l.searches),
-                    failure: watcher.failure(),
-                }
+                let sync = self.sync.iter().map(SyncWatch::status).collect();
+                look(&View { elapsed: self.began.elapsed(), filters: self.filters, sync, levels: self.gauge.map(Gauge::read) });
             }
         }
     }

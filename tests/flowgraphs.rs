@@ -2,15 +2,19 @@
 #![cfg(feature = "blocks")]
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use kaflow::{
+    blocks::{Command, IqSink},
     channel::{FadingConfig, Profile, Scenario, TestBed},
     filter::{Filter, Guard, KrlsT, Nlms, Rls, Tracker},
     flowgraphs::{
         equalize::{self, Cascade, Link},
-        loopback, mimo, replay,
+        loopback, mimo,
+        track::{self, Outcome, Plan, Watch},
     },
-    iq::{Datatype, Recording, Writer, sigmf::Meta},
+    iq::{Datatype, Pairs, Recording, Synchroniser, Writer, align::Options, sigmf::Meta},
     kernel::Equivariant,
     metrics::nmse_db,
     ofdm::Config,
@@ -36,8 +40,16 @@ fn loopback_tracks_a_slow_channel_better_than_a_fast_one_and_repeats_to_the_bit(
     assert_eq!(loopback::run(rls(4), 30_000, 6.0, 1e-6, 1).unwrap(), slow);
 }
 
+/// Tracks two recordings, the error written to `error`.
+fn replay(tx: Recording, rx: Recording, sync: Synchroniser, tracker: Box<dyn Tracker<f32>>, equalize: bool, error: &Path) -> Outcome {
+    let writer = Writer::create(error, Meta::new(Datatype::CF32_LE, None), false).unwrap();
+    let filter = track::Filter { error: Some(IqSink::new(writer)), ..track::Filter::new("the filter", tracker) };
+    let plan = Plan { filters: vec![vec![filter]], equalize, ..Plan::default() };
+    track::run(track::Source::Recordings(tx, rx, sync), plan, &Watch::new(&false.into()), |_| ()).unwrap()
+}
+
 #[test]
-fn replay_of_recordings_is_the_bare_tracker_on_the_aligned_samples() {
+fn a_run_over_recordings_is_the_bare_tracker_on_the_aligned_samples() {
     let directory = tempfile::tempdir().unwrap();
     let scenario = Scenario { samples: 20_000, ..Scenario::preset("a").unwrap() };
     let run = TestBed::run(&scenario).unwrap();
@@ -45,16 +57,25 @@ fn replay_of_recordings_is_the_bare_tracker_on_the_aligned_samples() {
     let (tx, rx) = (record(&directory.path().join("tx"), &run.tx[0]), record(&directory.path().join("rx"), &late));
     let nlms = || Nlms::new(4, 0.5, 1e-6).unwrap().on_stream();
     let error = directory.path().join("error");
-    let found = replay::run(tx, rx, nlms(), false, &error).unwrap();
-    assert_eq!(found.alignment.whole(), 100);
+    let sync = Synchroniser::search(Options::default());
+    let found = replay(tx, rx, sync.clone(), nlms(), false, &error);
+    assert_eq!(found.sync[0].alignment.unwrap().whole(), 100);
 
-    let (tx, rx) = found.alignment.apply(&run.tx[0], &late);
-    let mut prediction = vec![Default::default(); rx.len()];
-    Guard::new(nlms()).track(&tx, &rx, &mut prediction, None);
-    assert!((found.series.total().nmse_db() - nmse_db(&rx, &prediction)).abs() < 1e-6);
+    let (mut sync, mut pairs) = (sync, Pairs::default());
+    sync.send(&run.tx[0], None);
+    sync.receive(&late, None);
+    sync.finish(&mut pairs).unwrap();
+    let mut prediction = vec![Default::default(); pairs.rx.len()];
+    Guard::new(nlms()).track(&pairs.tx, &pairs.rx, &mut prediction, None);
+    let summary = &found.filters[0].1;
+    assert!((summary.series.total().nmse_db() - nmse_db(&pairs.rx, &prediction)).abs() < 1e-6);
     let written = Recording::open(error.with_extension("sigmf-meta"), None).unwrap().read_up_to(usize::MAX).unwrap();
-    assert_eq!(written.len(), rx.len());
-    assert!(written.iter().zip(rx.iter().zip(&prediction)).all(|(e, (y, p))| *e == y - p));
+    assert_eq!(written.len(), pairs.rx.len());
+    assert!(written.iter().zip(pairs.rx.iter().zip(&prediction)).all(|(e, (y, p))| *e == y - p));
+    // What is kept for a look is a part of the run itself.
+    let stretch = summary.stretch.as_ref().unwrap();
+    let (start, n) = (stretch.start as usize, stretch.target.len());
+    assert!(n >= 2048 && stretch.prediction == prediction[start..start + n] && stretch.target == pairs.rx[start..start + n]);
 }
 
 #[test]
@@ -64,8 +85,32 @@ fn swapping_the_inputs_turns_identification_into_equalisation() {
     scenario.fading = Some(FadingConfig::new(Profile::exponential(1, 3.0), 1e-5));
     let run = TestBed::run(&scenario).unwrap();
     let (tx, rx) = (record(&directory.path().join("tx"), &run.tx[0]), record(&directory.path().join("rx"), &run.rx[0]));
-    let found = replay::run(tx, rx, rls(4), true, &directory.path().join("error")).unwrap();
-    assert!(found.series.last().nmse_db() < -20.0, "{}", found.series.last().nmse_db());
+    let found = replay(tx, rx, Synchroniser::search(Options::default()), rls(4), true, &directory.path().join("error"));
+    let last = found.filters[0].1.series.last().nmse_db();
+    assert!(last < -20.0, "{last}");
+}
+
+#[test]
+fn a_running_filter_obeys_calls_and_one_that_has_ended_refuses_them() {
+    let scenario = Scenario { samples: 100_000_000, ..Scenario::preset("a").unwrap() };
+    let source = track::Source::Bed(Box::new(TestBed::new(&scenario).unwrap()));
+    let plan = Plan { filters: vec![vec![track::Filter::new("nlms", Nlms::new(4, 0.5, 1e-6).unwrap().on_stream())]], ..Plan::default() };
+    let stop = false.into();
+    let watch = Watch { every: Duration::from_millis(50), ..Watch::new(&stop) };
+    let (mut controls, mut frozen) = (None, Vec::new());
+    let outcome = track::run(source, plan, &watch, |view| {
+        let filter = &view.filters[0];
+        let set = |name: &str| filter.controls.call(Command::Set(name.into(), 0.25));
+        assert!(set("mu").is_ok() && set("nu").unwrap_err().to_string().contains("nu"));
+        filter.controls.call(Command::Adapt(false)).unwrap();
+        filter.controls.call(Command::Reset).unwrap();
+        // A filter that has forgotten everything and does not learn predicts nothing.
+        frozen.push(filter.probe.read().nmse_db);
+        controls = Some(filter.controls.clone());
+        stop.store(frozen.len() == 4, Ordering::Relaxed);
+    });
+    assert!(outcome.unwrap().interrupted && frozen[3].abs() < 1e-9, "{frozen:?}");
+    assert!(controls.unwrap().call(Command::Reset).unwrap_err().to_string().contains("has ended"));
 }
 
 #[test]

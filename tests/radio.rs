@@ -53,7 +53,7 @@ fn nmse_db(reference: &[Complex32], estimate: &[Complex32]) -> f32 {
 
 #[test]
 fn what_is_sent_at_a_time_arrives_at_that_time_plus_the_delay() {
-    let device = open("pace=fast,taps=0,snr=inf,amplifier=none,delay=40");
+    let device = open("pace=fast,taps=0,snr_db=inf,amplifier=none,delay=40");
     let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
     let sent = signal(30_000);
     let later = start + (10_000.0 / RATE * 1e9) as i64;
@@ -67,7 +67,7 @@ fn what_is_sent_at_a_time_arrives_at_that_time_plus_the_delay() {
 #[test]
 fn four_antennas_hear_four_antennas() {
     // With one path to each antenna the four signals mix with sixteen different coefficients.
-    let device = open("pace=fast,taps=1,snr=inf,amplifier=none,delay=20,doppler=0");
+    let device = open("pace=fast,taps=1,snr_db=inf,amplifier=none,delay=20,doppler_hz=0");
     let (mut tx, mut rx, start) = duplex(&device, &[0, 1, 2, 3], &[0, 1, 2, 3]);
     let sent: Vec<Vec<Complex32>> = (0..4).map(|k| signal(4100)[k..4000 + k].iter().map(|z| z * 0.1).collect()).collect();
     tx.write_all(&sent.iter().map(Vec::as_slice).collect::<Vec<_>>(), Some(start), true, 1_000_000).unwrap();
@@ -91,7 +91,7 @@ fn four_antennas_hear_four_antennas() {
 #[test]
 fn gain_drives_the_amplifier_into_saturation() {
     let level = |gain: f64| {
-        let device = open("pace=fast,taps=0,snr=inf,delay=20");
+        let device = open("pace=fast,taps=0,snr_db=inf,delay=20");
         device.set_gain(Tx, 0, gain).unwrap();
         let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
         tx.write_all(&[&[Complex32::new(0.5, 0.0); 2000]], Some(start), true, 1_000_000).unwrap();
@@ -108,7 +108,7 @@ fn gain_drives_the_amplifier_into_saturation() {
 #[test]
 fn only_a_receiver_on_the_same_frequency_hears_more_than_noise() {
     for (frequency, heard) in [(5.4e9, true), (5.4e9 + 100e3, true), (5.401e9, false), (2.4e9, false)] {
-        let device = open("pace=fast,taps=0,snr=40,delay=20");
+        let device = open("pace=fast,taps=0,snr_db=40,delay=20");
         device.set_frequency(Rx, 0, frequency, ()).unwrap();
         let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
         tx.write_all(&[&[Complex32::new(0.5, 0.0); 9000]], Some(start), true, 1_000_000).unwrap();
@@ -120,7 +120,7 @@ fn only_a_receiver_on_the_same_frequency_hears_more_than_noise() {
 
 #[test]
 fn radios_on_the_same_air_hear_each_other() {
-    let far = "pace=fast,taps=0,snr=inf,amplifier=none,delay=20,air=room";
+    let far = "pace=fast,taps=0,snr_db=inf,amplifier=none,delay=20,air=room";
     let (sender, receiver) = (open(&format!("{far},serial=1")), open(&format!("{far},serial=2")));
     let (mut tx, mut rx) = (sender.tx_stream(&[0]).unwrap(), receiver.rx_stream(&[0]).unwrap());
     tx.activate(None).unwrap();
@@ -131,22 +131,26 @@ fn radios_on_the_same_air_hear_each_other() {
 }
 
 #[test]
-fn a_second_stream_an_unknown_argument_and_a_wrong_rate_are_refused_by_name() {
+fn a_second_stream_a_wrong_value_and_a_wrong_rate_are_refused_by_name() {
     let device = open("pace=fast,serial=refuse");
     let _rx = device.rx_stream::<Complex32>(&[0]).unwrap();
     assert!(device.rx_stream::<Complex32>(&[1]).err().unwrap().message.contains("in use"));
     assert!(device.tx_stream::<Complex32>(&[4]).err().unwrap().message.contains("between 0 and 3"));
     let error = device.set_sample_rate(Rx, 0, 100e6).unwrap_err();
     assert!(error.message.contains("rate must be between 100000 and 61440000"), "{}", error.message);
-    let error = Device::new(format!("driver={DRIVER},dopler=3").as_str()).err().unwrap();
-    assert!(error.message.contains("did you mean 'doppler'"), "{}", error.message);
-    device.write_setting("snr", "12").unwrap();
-    assert_eq!(device.read_setting("snr").unwrap(), "12");
+    let error = Device::new(format!("driver={DRIVER},doppler_hz=fast").as_str()).err().unwrap();
+    assert!(error.message.contains("doppler_hz must be a number, got fast"), "{}", error.message);
+    device.write_setting("snr_db", "12").unwrap();
+    assert_eq!(device.read_setting("snr_db").unwrap(), "12");
+    let error = device.write_setting("snr", "12").unwrap_err();
+    assert!(error.message.contains("did you mean 'snr_db'"), "{}", error.message);
+    let error = device.set_gain_element(Rx, 0, "frequency", 5.3e9).unwrap_err();
+    assert!(error.message.contains("unknown gain element 'frequency'"), "{}", error.message);
 }
 
 #[test]
 fn paced_streams_take_their_time_and_say_what_went_wrong() {
-    let device = open("pace=real,taps=0,snr=inf,serial=paced");
+    let device = open("pace=real,taps=0,snr_db=inf,serial=paced");
     let (mut tx, mut rx) = (device.tx_stream(&[0]).unwrap(), device.rx_stream::<Complex32>(&[0]).unwrap());
     rx.activate(None).unwrap();
     let began = Instant::now();
@@ -169,7 +173,7 @@ fn paced_streams_take_their_time_and_say_what_went_wrong() {
 
 #[test]
 fn unpaced_samples_per_second() {
-    let device = open("pace=fast,doppler=5000,snr=20");
+    let device = open("pace=fast,doppler_hz=5000,snr_db=20");
     let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
     let total = 4_000_000;
     let began = Instant::now();

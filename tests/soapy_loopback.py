@@ -9,7 +9,7 @@ from SoapySDR import SOAPY_SDR_CF32, SOAPY_SDR_CS16, SOAPY_SDR_END_BURST, SOAPY_
 
 
 def loopback(rx_frequency, format, scale):
-    device = SoapySDR.Device(dict(driver="kaflow-testbed", pace="fast", taps="0", snr="60", amplifier="none", delay="32"))
+    device = SoapySDR.Device(dict(driver="kaflow-testbed", pace="fast", taps="0", snr_db="60", amplifier="none", delay="32"))
     for direction in (SOAPY_SDR_TX, SOAPY_SDR_RX):
         device.setSampleRate(direction, 0, 5e6)
         device.setGain(direction, 0, 40.0)
@@ -56,7 +56,7 @@ def loopback(rx_frequency, format, scale):
     return np.sqrt(np.mean(np.abs(late - tone[: len(late)]) ** 2)), np.sqrt(np.mean(np.abs(late) ** 2))
 
 
-for format, scale in ((SOAPY_SDR_CF32, 1.0), (SOAPY_SDR_CS16, 32767.0)):
+for format, scale in ((SOAPY_SDR_CF32, 1.0), (SOAPY_SDR_CS16, 32768.0)):
     error, level = loopback(5.4e9, format, scale)
     assert error < 2e-3, error
     assert 0.49 < level < 0.51, level

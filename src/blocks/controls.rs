@@ -55,9 +55,7 @@ impl Controls {
         match answered.recv_timeout(PATIENCE) {
             Ok(result) => result,
             Err(RecvTimeoutError::Disconnected) => Err(ended()),
-            Err(RecvTimeoutError::Timeout) => {
-                Err(Error::Data("no samples are coming: the call is obeyed when the next ones come".into()))
-            }
+            Err(RecvTimeoutError::Timeout) => Err(Error::Data("no samples are coming: the call is obeyed when the next ones come".into())),
         }
     }
 }

@@ -7,7 +7,8 @@
 //! | [`Track`], [`TrackMimo`] | any filter of the library, or yours, on a pair of streams or on several antennas |
 //! | [`Detect`], [`Count`] | kernel classifiers as soft demappers, rates of events |
 //! | [`OfdmTx`], [`OfdmRx`], [`Clip`], [`Amplifier`], [`Fading`], [`FadingMimo`], [`Impair`], [`BedSource`] | the test bed |
-//! | [`IqSource`], [`IqSink`], [`Align`] | recordings, and bringing two of them into step |
+//! | [`IqSource`], [`IqSink`] | recordings |
+//! | [`Sync`] | two streams, or a stream and a frame that is repeated, brought into step and kept there |
 //! | [`Meter`], [`Level`] | error and power over time, level and clipping |
 //!
 //! All of them keep three promises:
@@ -22,7 +23,6 @@
 /// loaded machine a hand-over can cost a time slice. With its default of 4096 samples a flowgraph was seen to spend 90 % of its time there.
 const BUFFER: usize = 1 << 16;
 
-mod align;
 mod amplifier;
 mod bed_source;
 mod clip;
@@ -32,7 +32,6 @@ mod detect;
 mod fading;
 mod fading_mimo;
 mod fault;
-mod follow;
 mod impair;
 mod iq_sink;
 mod iq_source;
@@ -55,13 +54,13 @@ mod soapy_sink;
 #[cfg(feature = "soapy")]
 mod soapy_source;
 mod staged;
+mod sync;
 mod tags;
 mod taps;
 mod track;
 mod track_mimo;
 mod window;
 
-pub use align::Align;
 pub use amplifier::Amplifier;
 pub use bed_source::BedSource;
 pub use clip::Clip;
@@ -71,7 +70,6 @@ pub use detect::{Classifier, Detect, Soft};
 pub use fading::Fading;
 pub use fading_mimo::FadingMimo;
 pub use fault::Fault;
-pub use follow::{Follow, Watcher};
 pub use impair::Impair;
 pub use iq_sink::{IqSink, Recorder};
 pub use iq_source::IqSource;
@@ -93,6 +91,7 @@ pub use soapy_sink::SoapySink;
 #[cfg(feature = "soapy")]
 pub use soapy_source::SoapySource;
 pub use staged::Staged;
+pub use sync::{Sync, SyncStatus, SyncWatch};
 pub use tags::{GAP, TIME, gap, gap_length};
 pub use taps::TapHistory;
 pub use track::{Snapshot, Track};

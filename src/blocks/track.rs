@@ -129,7 +129,8 @@ where
 {
     /// A block around `tracker` with buffers of another kind than the default.
     pub fn with_buffers(tracker: T) -> Self {
-        let core = Core { tracker: Guard::new(tracker), series: Series::new(4096, 0), spread: Spread::default(), missing: 0, observed: None, bypass: false, keep: None };
+        let (tracker, series, spread) = (Guard::new(tracker), Series::new(4096, 0), Spread::default());
+        let core = Core { tracker, series, spread, missing: 0, observed: None, bypass: false, keep: None };
         let (controls, calls) = Controls::new();
         let (mut tx, mut rx, mut prediction, mut error) = (I::default(), I::default(), O::default(), O::default());
         for input in [&mut tx, &mut rx] {

@@ -1,9 +1,10 @@
-use num_complex::{Complex32, Complex64};
+use num_complex::Complex32;
 use std::f64::consts::TAU;
 
 use super::random::{Draws, Random};
-use super::{Stage, narrow, no_such, wide};
+use super::{Stage, no_such};
 use crate::Result;
+use crate::dsp::{Nco, cis, narrow, wide};
 use crate::error::require;
 
 /// Carrier frequency offset: multiplies sample `n` by `exp(j(phase + 2π·frequency·n))`.
@@ -12,26 +13,15 @@ use crate::error::require;
 #[derive(Clone, Debug)]
 pub struct CarrierOffset {
     frequency: f64,
-    start: Complex64,
-    phasor: Complex64,
-    step: Complex64,
-    count: u32,
-}
-
-/// Rotating phasors are brought back to the unit circle this often: rounding moves them by about 1e-16 a step.
-const RENORMALISE: u32 = 1024;
-
-fn unit(radians: f64) -> Complex64 {
-    let (sin, cos) = libm::sincos(radians);
-    Complex64::new(cos, sin)
+    phase: f64,
+    oscillator: Nco,
 }
 
 impl CarrierOffset {
     /// An offset of `frequency` cycles per sample, in ±0.5, that starts at `phase` radians.
     pub fn new(frequency: f64, phase: f64) -> Result<Self> {
         require(phase.is_finite(), "carrier_phase", "finite", phase)?;
-        let start = unit(phase);
-        let mut offset = Self { frequency: 0.0, start, phasor: start, step: unit(0.0), count: 0 };
+        let mut offset = Self { frequency, phase, oscillator: Nco::new(0.0, phase) };
         offset.set_frequency(frequency)?;
         Ok(offset)
     }
@@ -40,30 +30,18 @@ impl CarrierOffset {
     pub fn set_frequency(&mut self, frequency: f64) -> Result<()> {
         require(frequency.abs() <= 0.5, "carrier_offset", "between -0.5 and 0.5 cycles per sample", frequency)?;
         self.frequency = frequency;
-        self.step = unit(TAU * frequency);
+        self.oscillator.set_frequency(frequency);
         Ok(())
     }
 }
 
 impl Stage for CarrierOffset {
     fn process(&mut self, samples: &mut [Complex32]) {
-        if self.frequency == 0.0 && self.phasor == Complex64::ONE {
-            return;
-        }
-        for sample in samples {
-            *sample = narrow(wide(*sample) * self.phasor);
-            self.phasor *= self.step;
-            self.count += 1;
-            if self.count == RENORMALISE {
-                self.count = 0;
-                self.phasor /= self.phasor.norm_sqr().sqrt();
-            }
-        }
+        self.oscillator.mix(samples);
     }
 
     fn reset(&mut self) {
-        self.phasor = self.start;
-        self.count = 0;
+        self.oscillator = Nco::new(self.frequency, self.phase);
     }
 
     fn set(&mut self, name: &str, value: f64) -> Result<()> {
@@ -120,7 +98,7 @@ impl Stage for PhaseNoise {
         let step = (TAU * self.linewidth).sqrt();
         let keep = 1.0 - TAU * self.loop_bandwidth;
         for sample in samples {
-            *sample = narrow(wide(*sample) * unit(self.theta));
+            *sample = narrow(wide(*sample) * cis(self.theta));
             self.theta = keep * self.theta + step * self.random.real();
             // A free phase walks away from zero, and sine loses digits out there.
             if self.loop_bandwidth == 0.0 && self.theta.abs() > TAU {

@@ -111,7 +111,7 @@ impl Impairments {
         })
     }
 
-    /// Takes the next inputs and appends the outputs that they complete: 16 fewer than came in, give or take the sampling offset.
+    /// Takes the next inputs and appends the outputs that they complete: 32 fewer than came in, give or take the sampling offset.
     pub fn process(&mut self, input: &[Complex32], output: &mut Vec<Complex32>) {
         let start = output.len();
         self.clock.process(input, output);

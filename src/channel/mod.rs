@@ -58,8 +58,9 @@ pub use resample::SampleOffset;
 pub use scenario::Scenario;
 pub use testbed::{Chunk, TestBed};
 
-use num_complex::{Complex32, Complex64};
+use num_complex::Complex32;
 
+use crate::dsp::{narrow, wide};
 use crate::{Error, Result};
 
 /// A part of the test bed that changes a stream in place.
@@ -82,12 +83,4 @@ fn no_such(part: &str, name: &str, known: &[&str]) -> Error {
 /// A power ratio from decibels.
 fn from_db(db: f64) -> f64 {
     libm::pow(10.0, db / 10.0)
-}
-
-fn wide(z: Complex32) -> Complex64 {
-    Complex64::new(f64::from(z.re), f64::from(z.im))
-}
-
-fn narrow(z: Complex64) -> Complex32 {
-    Complex32::new(z.re as f32, z.im as f32)
 }

@@ -1,5 +1,23 @@
 //! Signal processing that everything else stands on: decibels, oscillators, delays. It knows slices of samples and nothing else.
 
 mod decibel;
+mod interpolate;
+mod nco;
+mod window;
 
 pub use decibel::{LIMIT_DB, db};
+pub(crate) use interpolate::{BEHIND, BEFORE, Place, interpolate};
+pub(crate) use nco::{Nco, cis};
+pub use window::{bessel_i0, kaiser};
+
+use num_complex::{Complex32, Complex64};
+
+/// In double precision.
+pub(crate) fn wide(z: Complex32) -> Complex64 {
+    Complex64::new(f64::from(z.re), f64::from(z.im))
+}
+
+/// Rounded to single precision.
+pub(crate) fn narrow(z: Complex64) -> Complex32 {
+    Complex32::new(z.re as f32, z.im as f32)
+}

@@ -116,9 +116,9 @@ impl Datatype {
 
     #[inline]
     fn encode_number(self, value: f32, bytes: &mut Vec<u8>) -> bool {
-        let scaled = |bits: u32| (f64::from(value) * f64::from(1_u32 << (bits - 1))).round();
+        let scaled = |bits: u32| (f64::from(value) * f64::from(full_scale(bits))).round();
         let clipped = |bits: u32| {
-            let full = f64::from(1_u32 << (bits - 1));
+            let full = f64::from(full_scale(bits));
             scaled(bits) > full - 1.0 || scaled(bits) < -full
         };
         // An `as` cast saturates and takes NaN to zero. The offset of unsigned codes is added in f64, where it is exact.
@@ -150,8 +150,13 @@ fn zero_if_nan(value: f64) -> f64 {
     if value.is_nan() { 0.0 } else { value }
 }
 
+/// The code that an amplitude of 1 has in integers of so many bits, one more than the largest: 32768 in 16 bits. The same in recordings and radios.
+pub(crate) fn full_scale(bits: u32) -> f32 {
+    (1_u32 << (bits - 1)) as f32
+}
+
 fn signed(code: i32, bits: u32) -> f32 {
-    code as f32 / (1_u32 << (bits - 1)) as f32
+    code as f32 / full_scale(bits)
 }
 
 fn unsigned(code: u32, bits: u32) -> f32 {

@@ -19,21 +19,23 @@
 pub mod align;
 mod archive;
 mod datatype;
-mod follow;
 mod format;
 mod pair;
 mod recording;
 mod segment;
 pub mod sigmf;
 mod survey;
+mod sync;
 mod wav;
 mod writer;
 
 pub use datatype::Datatype;
-pub use follow::{Followed, Follower, Lock};
+#[cfg(feature = "soapy")]
+pub(crate) use datatype::full_scale;
 pub use format::{Format, Raw};
 pub use pair::Pair;
 pub use recording::{NotFinite, Recording};
 pub use segment::{Gap, Segment};
 pub use survey::{Clipping, Survey, survey};
+pub use sync::{Pairs, State, Status, Synchroniser};
 pub use writer::Writer;

@@ -47,19 +47,35 @@ pub(super) struct Air {
 }
 
 struct State {
-    rate: f64,
-    /// When sample 0 was due; none runs as fast as possible.
-    started: Option<Instant>,
-    /// The hardware time of sample 0.
-    epoch_ns: i64,
+    clock: Clock,
     /// The next sample that goes on the air.
     position: u64,
     listening: bool,
+    /// Samples that came too fast for the reader, since it was told last.
+    unread: u64,
     transmission: Transmission,
     frequencies: [f64; CHANNELS],
     bursts: VecDeque<Burst>,
-    queued: u64,
     events: VecDeque<(Event, u64)>,
+}
+
+/// Which sample is due when: counted from the last time that the rate or the time was set.
+struct Clock {
+    rate: f64,
+    sample: u64,
+    time_ns: i64,
+    /// When that sample was due; none runs as fast as possible.
+    due: Option<Instant>,
+}
+
+impl Clock {
+    fn time_ns(&self, sample: u64) -> i64 {
+        self.time_ns + ((sample as f64 - self.sample as f64) * 1e9 / self.rate).round() as i64
+    }
+
+    fn sample_at(&self, time_ns: i64) -> u64 {
+        (self.sample as f64 + (time_ns - self.time_ns) as f64 * self.rate / 1e9).round().max(0.0) as u64
+    }
 }
 
 /// Airs by name, so that two radios of one process can hear each other.
@@ -77,15 +93,13 @@ impl Air {
         let fresh = || {
             Arc::new(Self {
                 state: Mutex::new(State {
-                    rate: 1e6,
-                    started: real_time.then(Instant::now),
-                    epoch_ns: 0,
+                    clock: Clock { rate: 1e6, sample: 0, time_ns: 0, due: real_time.then(Instant::now) },
                     position: 0,
                     listening: false,
+                    unread: 0,
                     transmission: Transmission::Off,
                     frequencies: [super::FREQUENCY; CHANNELS],
                     bursts: VecDeque::new(),
-                    queued: 0,
                     events: VecDeque::new(),
                 }),
                 changed: Condvar::new(),
@@ -113,41 +127,35 @@ impl Air {
     }
 
     pub(super) fn rate(&self) -> f64 {
-        self.lock().rate
+        self.lock().clock.rate
     }
 
-    /// Sets the clock; false while a stream is active.
-    pub(super) fn set_rate(&self, rate: f64) -> bool {
+    /// Sets the rate, from the next sample on.
+    pub(super) fn set_rate(&self, rate: f64) {
         let mut state = self.lock();
-        if state.rate == rate {
-            return true;
-        }
-        if state.listening || state.transmission != Transmission::Off {
-            return false;
-        }
-        state.epoch_ns = state.time_ns(state.now());
-        state.rate = rate;
-        state.position = 0;
-        state.started = state.started.map(|_| Instant::now());
-        true
+        let now = state.now();
+        let due = state.clock.due.map(|_| Instant::now());
+        state.clock = Clock { rate, sample: now, time_ns: state.clock.time_ns(now), due };
+        self.changed.notify_all();
     }
 
+    /// The time of a sample, or of now.
     pub(super) fn time_ns(&self, sample: Option<u64>) -> i64 {
         let state = self.lock();
-        state.time_ns(sample.unwrap_or_else(|| state.now()))
+        state.clock.time_ns(sample.unwrap_or_else(|| state.now()))
     }
 
     /// The clock shows `time_ns` now.
     pub(super) fn set_time(&self, time_ns: i64) {
         let mut state = self.lock();
-        let shown = state.time_ns(state.now());
-        state.epoch_ns += time_ns - shown;
+        let shown = state.clock.time_ns(state.now());
+        state.clock.time_ns += time_ns - shown;
     }
 
     /// Sets the clock by so many samples, without a sample lost.
     pub(super) fn shift_clock(&self, samples: i64) {
         let mut state = self.lock();
-        state.epoch_ns += (samples as f64 * 1e9 / state.rate).round() as i64;
+        state.clock.time_ns += (samples as f64 * 1e9 / state.clock.rate).round() as i64;
     }
 
     pub(super) fn tune(&self, channel: usize, frequency: f64) {
@@ -162,8 +170,8 @@ impl Air {
     pub(super) fn listen(&self, at_ns: Option<i64>) -> u64 {
         let mut state = self.lock();
         let now = state.now();
-        let first = at_ns.map_or(now, |t| state.sample_at(t)).max(now);
-        state.listening = true;
+        let first = at_ns.map_or(now, |t| state.clock.sample_at(t)).max(now);
+        (state.listening, state.unread) = (true, 0);
         state.forget(first);
         state.position = first;
         self.changed.notify_all();
@@ -179,20 +187,14 @@ impl Air {
     /// Takes the next samples of all transmit antennas off the air, as many as there are until the deadline but at most `count`; none is a timeout.
     pub(super) fn take(&self, count: usize, deadline: Instant, out: &mut Sent) -> Option<Heard> {
         let mut state = self.lock();
-        let mut lost = 0;
         loop {
-            let horizon = state.horizon();
-            let behind = horizon.saturating_sub(state.position);
-            if state.started.is_some() && behind > state.buffer() {
-                lost += behind;
-                state.skip(behind);
-                continue;
-            }
+            state.pass_unread();
+            let behind = state.horizon().saturating_sub(state.position);
             if behind >= count as u64 || (behind > 0 && Instant::now() >= deadline) {
                 let samples = count.min(behind as usize);
                 state.play(samples, out);
                 self.changed.notify_all();
-                return Some(Heard { samples, lost });
+                return Some(Heard { samples, lost: std::mem::take(&mut state.unread) });
             }
             if Instant::now() >= deadline {
                 return None;
@@ -220,7 +222,6 @@ impl Air {
         let mut state = self.lock();
         state.transmission = Transmission::Off;
         state.bursts.clear();
-        state.queued = 0;
         self.changed.notify_all();
     }
 
@@ -232,46 +233,42 @@ impl Air {
     pub(super) fn space(&self, deadline: Instant) -> u64 {
         let mut state = self.lock();
         loop {
-            state.play_unheard();
-            let space = state.buffer().saturating_sub(state.queued);
+            state.pass_unread();
+            let space = state.buffer().saturating_sub(state.ahead());
             if space > 0 || Instant::now() >= deadline {
                 return space;
             }
-            // Nobody wakes a transmitter without a receiver: time does.
+            // Time makes room in a paced transmitter, with or without a receiver; an unpaced receiver wakes it.
             let poll = Instant::now() + Duration::from_millis(1);
-            let until = if state.listening { deadline } else { poll.min(deadline) };
+            let until = if state.listening && state.clock.due.is_none() { deadline } else { poll.min(deadline) };
             state = self.wait(state, until);
         }
     }
 
-    /// Puts samples on the air at a hardware time, or right behind the last ones. What comes too late is not heard.
-    pub(super) fn transmit(&self, mut samples: Sent, length: usize, at_ns: Option<i64>, end: bool) {
+    /// Puts samples on the air at a hardware time, or right behind the last ones. What comes too late is not heard; neither is a `late` packet.
+    pub(super) fn transmit(&self, mut samples: Sent, length: usize, at_ns: Option<i64>, end: bool, late: bool) {
         let mut state = self.lock();
         let now = state.now();
-        if state.started.is_some() {
+        if state.clock.due.is_some() {
             state.check_underflow(now);
         }
+        let earliest = now.max(state.position);
         let next = match state.transmission {
             Transmission::Burst(next) => next,
-            _ => now.max(state.position),
+            _ => earliest,
         };
-        let mut start = at_ns.map_or(next, |t| state.sample_at(t));
-        let earliest = if state.started.is_some() { now.max(state.position) } else { state.position };
-        if start < earliest && at_ns.is_none() {
-            // An underflow, noted when it happened: the stream goes on from now.
-            start = earliest;
-        }
-        let late = (earliest.saturating_sub(start) as usize).min(length);
-        if late > 0 {
+        // Without a time it follows the last one, or, after an underflow that was noted when it happened, goes on from now.
+        let start = at_ns.map_or(next.max(earliest), |t| state.clock.sample_at(t));
+        let past = if late { length } else { (earliest.saturating_sub(start) as usize).min(length) };
+        if past > 0 {
             state.event(Event::Late, start);
-            samples.iter_mut().filter(|s| !s.is_empty()).for_each(|s| drop(s.drain(..late)));
+            samples.iter_mut().filter(|s| !s.is_empty()).for_each(|s| drop(s.drain(..past)));
         }
-        if length > late {
-            state.queued += (length - late) as u64;
-            state.bursts.push_back(Burst { start: start + late as u64, length: length - late, used: 0, samples });
+        if length > past {
+            state.bursts.push_back(Burst { start: start + past as u64, length: length - past, used: 0, samples });
         }
         state.transmission = if end { Transmission::Between } else { Transmission::Burst(start + length as u64) };
-        state.play_unheard();
+        state.pass_unread();
         self.changed.notify_all();
     }
 
@@ -279,13 +276,13 @@ impl Air {
     pub(super) fn event(&self, deadline: Instant) -> Option<(Event, i64)> {
         let mut state = self.lock();
         loop {
-            state.play_unheard();
-            if state.started.is_some() {
+            state.pass_unread();
+            if state.clock.due.is_some() {
                 let now = state.now();
                 state.check_underflow(now);
             }
             if let Some((event, sample)) = state.events.pop_front() {
-                return Some((event, state.time_ns(sample)));
+                return Some((event, state.clock.time_ns(sample)));
             }
             if Instant::now() >= deadline {
                 return None;
@@ -297,29 +294,30 @@ impl Air {
 
 impl State {
     fn now(&self) -> u64 {
-        self.started.map_or(self.position, |started| (started.elapsed().as_secs_f64() * self.rate) as u64)
+        let Clock { rate, sample, due, .. } = &self.clock;
+        due.map_or(self.position, |due| sample + (due.elapsed().as_secs_f64() * rate) as u64)
     }
 
     fn buffer(&self) -> u64 {
-        BUFFER.max((BUFFER_SECONDS * self.rate) as u64)
+        BUFFER.max((BUFFER_SECONDS * self.clock.rate) as u64)
     }
 
-    fn time_ns(&self, sample: u64) -> i64 {
-        self.epoch_ns + (sample as f64 * 1e9 / self.rate).round() as i64
-    }
-
-    fn sample_at(&self, time_ns: i64) -> u64 {
-        ((time_ns - self.epoch_ns) as f64 * self.rate / 1e9).round().max(0.0) as u64
+    /// Samples that were written and are not due yet.
+    fn ahead(&self) -> u64 {
+        let now = self.now();
+        let ahead = |b: &Burst| (b.start + b.length as u64).saturating_sub(now.max(b.start + b.used as u64));
+        self.bursts.iter().map(ahead).sum()
     }
 
     /// When a sample is due.
     fn due(&self, sample: u64) -> Option<Instant> {
-        self.started.map(|started| started + Duration::from_secs_f64(sample as f64 / self.rate))
+        let Clock { rate, sample: from, due, .. } = &self.clock;
+        due.map(|due| due + Duration::from_secs_f64(sample.saturating_sub(*from) as f64 / rate))
     }
 
     /// The sample up to which the air is known: paced it is now; unpaced it is as far as the transmitter has got, or any if there is none.
     fn horizon(&self) -> u64 {
-        if self.started.is_some() {
+        if self.clock.due.is_some() {
             return self.now();
         }
         match self.transmission {
@@ -360,7 +358,6 @@ impl State {
                 out.extend_from_slice(&samples[burst.used..burst.used + n]);
             }
             burst.used += n;
-            self.queued -= n as u64;
             if burst.used < burst.length {
                 break;
             }
@@ -377,7 +374,6 @@ impl State {
         while let Some(burst) = self.bursts.front_mut().filter(|b| b.start + (b.used as u64) < end) {
             let n = ((end - burst.start) as usize).min(burst.length) - burst.used;
             burst.used += n;
-            self.queued -= n as u64;
             if burst.used < burst.length {
                 break;
             }
@@ -392,16 +388,22 @@ impl State {
         self.position = end;
     }
 
-    /// Without a listener the transmitter's samples are gone when they are due; unpaced at once.
-    fn play_unheard(&mut self) {
-        if self.listening {
+    /// Without a listener the transmitter's samples are gone when they are due, unpaced at once; a listener who does not read them in time loses them too.
+    fn pass_unread(&mut self) {
+        let paced = self.clock.due.is_some();
+        let end = match self.transmission {
+            _ if paced => self.now(),
+            _ if self.listening => return,
+            Transmission::Burst(next) => next,
+            _ => self.bursts.back().map_or(self.position, |b| b.start + b.length as u64),
+        };
+        let behind = end.saturating_sub(self.position);
+        if self.listening && behind <= self.buffer() {
             return;
         }
-        let end = match (self.started, self.transmission) {
-            (Some(_), _) => self.now(),
-            (None, Transmission::Burst(next)) => next,
-            (None, _) => self.bursts.back().map_or(self.position, |b| b.start + b.length as u64),
-        };
-        self.skip(end.saturating_sub(self.position));
+        if self.listening {
+            self.unread += behind;
+        }
+        self.skip(behind);
     }
 }

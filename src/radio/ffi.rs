@@ -1,22 +1,19 @@
-//! The functions that `shim.cpp` calls.
+//! The functions that `shim.cpp` calls: few, because what is not a stream is asked for in words.
 //!
-//! # Safety
-//!
-//! All pointers come from `shim.cpp`, which keeps these promises: `radio` is what [`kaflow_radio_make`] gave and was not freed; texts end with a zero; `problem`
-//! has room for `length` bytes; the buffers of a stream are as many as its channels and as long as `count` says, in the stream's format, which is what
-//! SoapySDR demands of the calling program.
+//! References and boxes cross the border as pointers, so that only texts and sample buffers need `unsafe`. `shim.cpp` keeps these promises: a radio is what [`kaflow_radio_make`] gave, is used
+//! until [`kaflow_radio_free`] and freed once, as SoapySDR demands of programs; a [`Text`] and the buffers of a stream are what it was called with, and live until the call returns.
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char, c_double, c_int, c_long, c_longlong, c_void};
+use std::borrow::Cow;
+use std::ffi::{c_int, c_long, c_longlong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use num_complex::{Complex, Complex32};
-
 use super::device::{Failure, Radio};
-use super::format::{Format, Sample};
+use super::format::Format;
 use super::{CHANNELS, Direction};
+use crate::{Error, Result};
 
 const END_BURST: c_int = 1 << 1;
 const HAS_TIME: c_int = 1 << 2;
@@ -41,180 +38,124 @@ fn guard<R>(otherwise: R, f: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or(otherwise)
 }
 
-/// # Safety
-/// `text` ends with a zero and outlives the result.
-unsafe fn text<'a>(text: *const c_char) -> std::borrow::Cow<'a, str> {
-    // SAFETY: see above.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy()
+/// A text of the caller's; only `shim.cpp` makes one.
+#[repr(C)]
+struct Text {
+    start: *const u8,
+    length: usize,
 }
 
-/// Writes as much of `message` as fits, and a zero.
-///
-/// # Safety
-/// `out` has room for `length` bytes.
-unsafe fn tell(message: &str, out: *mut c_char, length: usize) {
-    if length == 0 {
-        return;
-    }
-    let n = message.len().min(length - 1);
-    // SAFETY: `n + 1 <= length` bytes are written, and `message` has `n` of them.
-    unsafe {
-        std::ptr::copy_nonoverlapping(message.as_ptr().cast(), out, n);
-        *out.add(n) = 0;
+impl Text {
+    fn get(&self) -> Cow<'_, str> {
+        // SAFETY: `start` points to `length` bytes that live until the call returns (module promise); C++ strings never point to null.
+        String::from_utf8_lossy(unsafe { std::slice::from_raw_parts(self.start, self.length) })
     }
 }
 
-/// # Safety
-/// `radio` came from [`kaflow_radio_make`] and was not freed; SoapySDR frees a device after the last call only.
-unsafe fn radio<'a>(radio: *mut c_void) -> &'a Radio {
-    // SAFETY: see above. `Radio` is `Sync`, and only shared references are made.
-    unsafe { &*radio.cast::<Radio>() }
+/// Where an answer goes: `put` appends to the caller's string `out`.
+#[repr(C)]
+struct Answer {
+    out: *mut c_void,
+    put: extern "C" fn(*mut c_void, *const u8, usize),
 }
 
-fn told(result: crate::Result<()>, problem: *mut c_char, length: usize) -> c_int {
-    match result {
-        Ok(()) => 0,
+impl Answer {
+    fn give(&self, text: &str) {
+        (self.put)(self.out, text.as_ptr(), text.len());
+    }
+}
+
+/// Opens a radio; none with the reason as the answer, or with a warning a line.
+#[unsafe(no_mangle)]
+extern "C" fn kaflow_radio_make(arguments: Text, answer: Answer) -> Option<Box<Radio>> {
+    guard(None, || match Radio::open(&arguments.get()) {
+        Ok((radio, ignored)) => {
+            ignored.iter().for_each(|line| answer.give(&format!("{line}\n")));
+            Some(Box::new(radio))
+        }
         Err(error) => {
-            // SAFETY: `problem` has room for `length` bytes (module promise).
-            unsafe { tell(&error.to_string(), problem, length) };
+            answer.give(&error.to_string());
+            None
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kaflow_radio_free(radio: Option<Box<Radio>>) {
+    guard((), || drop(radio));
+}
+
+/// Asks for, or sets, what is not a stream; 0, or -1 with the reason as the answer.
+#[unsafe(no_mangle)]
+extern "C" fn kaflow_radio_ask(radio: &Radio, verb: Text, dir: c_int, channel: usize, name: Text, value: Text, answer: Answer) -> c_int {
+    guard(-1, || match ask(radio, &verb.get(), direction(dir), channel, &name.get(), &value.get()) {
+        Ok(text) => {
+            answer.give(&text);
+            0
+        }
+        Err(error) => {
+            answer.give(&error.to_string());
             -1
         }
+    })
+}
+
+fn ask(radio: &Radio, verb: &str, direction: Direction, channel: usize, name: &str, value: &str) -> Result<String> {
+    let done = |()| String::new();
+    let lines = |names: &[String]| names.join("\n");
+    match verb {
+        "set" => radio.set(direction, channel, name, value.parse().map_err(|_| Error::parameter(name, "a number", value))?).map(done),
+        "get" => radio.get(direction, channel, name).map(|number| number.to_string()),
+        "range" => Radio::range(direction, name).map(|(low, high, step)| format!("{low}\n{high}\n{step}")),
+        "gains" => Ok(Radio::gains(direction).join("\n")),
+        "formats" => Ok(Format::NAMES.join("\n")),
+        "channels" => Ok(CHANNELS.to_string()),
+        "full duplex" => Ok(u8::from(radio.full_duplex()).to_string()),
+        "has time" => Ok(u8::from(radio.has_time()).to_string()),
+        "settings" => Ok(radio.settings_table()),
+        "write setting" => radio.write_setting(name, value).map(done),
+        "read setting" => radio.read_setting(name),
+        "sensors" => Ok(lines(&Radio::sensors(false))),
+        "channel sensors" if direction == Direction::Rx => Ok(lines(&Radio::sensors(true))),
+        "channel sensors" => Ok(String::new()),
+        "sensor" => radio.sensor(channel, name),
+        // The format, and the channels with the largest read, where one was given, behind them.
+        "setup" => {
+            let (channels, mtu) = value.split_once('/').unwrap_or((value, ""));
+            let number = |text: &str| text.parse::<usize>().map_err(|_| Error::parameter("stream arguments", "whole numbers", text));
+            let channels: Vec<usize> = channels.split_whitespace().map(number).collect::<Result<_>>()?;
+            let mtu = if mtu.is_empty() { None } else { Some(number(mtu)?) };
+            radio.setup(direction, name, &channels, mtu).map(done)
+        }
+        "mtu" => Ok(radio.layout(direction).map_or(0, |layout| layout.2).to_string()),
+        "close" => {
+            radio.close(direction);
+            Ok(String::new())
+        }
+        _ => Err(Error::Data(format!("the simulated radio does not understand '{verb}'"))),
     }
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_make(arguments: *const c_char, problem: *mut c_char, length: usize) -> *mut c_void {
-    guard(std::ptr::null_mut(), || {
-        // SAFETY: `arguments` ends with a zero (module promise).
-        match Radio::open(&unsafe { text(arguments) }) {
-            Ok(radio) => Box::into_raw(Box::new(radio)).cast(),
-            Err(error) => {
-                told(Err(error), problem, length);
-                std::ptr::null_mut()
-            }
-        }
-    })
+extern "C" fn kaflow_radio_time(radio: &Radio) -> c_longlong {
+    guard(0, || radio.air.time_ns(None))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_free(radio: *mut c_void) {
-    if !radio.is_null() {
-        // SAFETY: it came from `Box::into_raw` in `kaflow_radio_make`, and the shim's destructor runs once.
-        guard((), || drop(unsafe { Box::from_raw(radio.cast::<Radio>()) }));
-    }
+extern "C" fn kaflow_radio_set_time(radio: &Radio, time_ns: c_longlong) {
+    guard((), || radio.air.set_time(time_ns));
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_channels() -> usize {
-    CHANNELS
+extern "C" fn kaflow_radio_activate(radio: &Radio, dir: c_int, flags: c_int, time_ns: c_longlong, length: usize) -> c_int {
+    let at = (flags & HAS_TIME != 0).then_some(time_ns);
+    guard(-2, || radio.activate(direction(dir), at, length).map_or_else(code, |()| 0))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_set(
-    this: *mut c_void,
-    dir: c_int,
-    channel: usize,
-    name: *const c_char,
-    value: c_double,
-    problem: *mut c_char,
-    length: usize,
-) -> c_int {
-    // SAFETY: module promises on `this` and `name`.
-    guard(-1, || told(unsafe { radio(this).set(direction(dir), channel, &text(name), value) }, problem, length))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_get(this: *mut c_void, dir: c_int, channel: usize, name: *const c_char) -> c_double {
-    // SAFETY: module promises on `this` and `name`.
-    guard(f64::NAN, || unsafe { radio(this).get(direction(dir), channel, &text(name)) })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_range(dir: c_int, name: *const c_char, low: *mut c_double, high: *mut c_double, step: *mut c_double) {
-    guard((), || {
-        // SAFETY: `name` ends with a zero, the others point to variables of the caller.
-        unsafe {
-            if let Some(range) = Radio::range(direction(dir), &text(name)) {
-                (*low, *high, *step) = range;
-            }
-        }
-    });
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_write_setting(
-    this: *mut c_void,
-    key: *const c_char,
-    value: *const c_char,
-    problem: *mut c_char,
-    length: usize,
-) -> c_int {
-    // SAFETY: module promises on `this`, `key` and `value`.
-    guard(-1, || told(unsafe { radio(this).write_setting(&text(key), &text(value)) }, problem, length))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_read_setting(this: *mut c_void, key: *const c_char, value: *mut c_char, length: usize) -> c_int {
-    // SAFETY: module promises on `this` and `key`; `value` has room for `length` bytes.
-    guard(-1, || unsafe {
-        match radio(this).read_setting(&text(key)) {
-            Some(found) => {
-                tell(&found, value, length);
-                0
-            }
-            None => -1,
-        }
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_time(this: *mut c_void) -> c_longlong {
-    // SAFETY: module promise on `this`.
-    guard(0, || unsafe { radio(this) }.time_ns())
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_set_time(this: *mut c_void, time_ns: c_longlong) {
-    // SAFETY: module promise on `this`.
-    guard((), || unsafe { radio(this) }.set_time(time_ns));
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_setup(
-    this: *mut c_void,
-    dir: c_int,
-    format: *const c_char,
-    channels: *const usize,
-    count: usize,
-    problem: *mut c_char,
-    length: usize,
-) -> c_int {
-    guard(-1, || {
-        // SAFETY: `channels` points to `count` numbers; an empty vector's pointer is not looked at. Module promises on the others.
-        unsafe {
-            let channels = if count == 0 { &[][..] } else { std::slice::from_raw_parts(channels, count) };
-            told(radio(this).setup(direction(dir), &text(format), channels), problem, length)
-        }
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_close(this: *mut c_void, dir: c_int) {
-    // SAFETY: module promise on `this`.
-    guard((), || unsafe { radio(this) }.close(direction(dir)));
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_activate(this: *mut c_void, dir: c_int, timed: c_int, time_ns: c_longlong) -> c_int {
-    // SAFETY: module promise on `this`.
-    guard(-2, || unsafe { radio(this) }.activate(direction(dir), (timed != 0).then_some(time_ns)).map_or_else(code, |()| 0))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_deactivate(this: *mut c_void, dir: c_int) -> c_int {
+extern "C" fn kaflow_radio_deactivate(radio: &Radio, dir: c_int) -> c_int {
     guard(-2, || {
-        // SAFETY: module promise on `this`.
-        unsafe { radio(this) }.deactivate(direction(dir));
+        radio.deactivate(direction(dir));
         0
     })
 }
@@ -226,101 +167,61 @@ fn timeout(timeout_us: c_long) -> Duration {
 
 #[unsafe(no_mangle)]
 extern "C" fn kaflow_radio_read(
-    this: *mut c_void,
-    buffers: *const *mut c_void,
+    radio: &Radio,
+    buffers: *const *mut u8,
     count: usize,
-    flags: *mut c_int,
-    time_ns: *mut c_longlong,
+    flags: &mut c_int,
+    time_ns: &mut c_longlong,
     timeout_us: c_long,
 ) -> c_int {
-    /// # Safety
-    /// `buffers` points to `channels` pointers, each to `count` samples of the type `S` that nobody else uses.
-    unsafe fn read<S: Sample>(
-        radio: &Radio,
-        buffers: *const *mut c_void,
-        channels: usize,
-        count: usize,
-        wait: Duration,
-    ) -> Result<(usize, i64), Failure> {
-        // SAFETY: see above.
-        let buffers = unsafe { std::slice::from_raw_parts(buffers, channels) };
-        // SAFETY: see above; the program gives each channel a buffer of its own.
-        let mut buffers: Vec<&mut [S]> = buffers.iter().map(|b| unsafe { std::slice::from_raw_parts_mut(b.cast::<S>(), count) }).collect();
-        radio.read(&mut buffers, wait)
-    }
     guard(-2, || {
-        // SAFETY: module promises on `this` and the buffers; `flags` and `time_ns` point to variables of the caller.
-        unsafe {
-            let radio = radio(this);
-            let wait = timeout(timeout_us);
-            let result = match radio.format(Direction::Rx) {
-                Some((Format::Cf32, channels)) => read::<Complex32>(radio, buffers, channels, count, wait),
-                Some((Format::Cs16, channels)) => read::<Complex<i16>>(radio, buffers, channels, count, wait),
-                Some((Format::Cs8, channels)) => read::<Complex<i8>>(radio, buffers, channels, count, wait),
-                None => Err(Failure::NotSupported),
-            };
-            *flags = 0;
-            match result {
-                Ok((count, time)) => {
-                    *flags = HAS_TIME;
-                    *time_ns = time;
-                    count as c_int
+        *flags = 0;
+        let Some((format, channels, _)) = radio.layout(Direction::Rx) else { return code(Failure::NotSupported) };
+        // SAFETY: a program gives readStream one buffer for each channel of the stream, each of its own and with room for `count` samples in the stream's format (module promise).
+        let mut buffers: Vec<&mut [u8]> = unsafe {
+            let buffers = std::slice::from_raw_parts(buffers, channels);
+            buffers.iter().map(|&buffer| std::slice::from_raw_parts_mut(buffer, count * format.bytes())).collect()
+        };
+        match radio.read(&mut buffers, count, timeout(timeout_us)) {
+            Ok(read) => {
+                if let Some(time) = read.time_ns {
+                    (*flags, *time_ns) = (HAS_TIME, time);
                 }
-                Err(failure) => code(failure),
+                *flags |= if read.end { END_BURST } else { 0 };
+                read.samples as c_int
             }
+            Err(failure) => code(failure),
         }
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn kaflow_radio_write(
-    this: *mut c_void,
-    buffers: *const *const c_void,
+    radio: &Radio,
+    buffers: *const *const u8,
     count: usize,
     flags: c_int,
     time_ns: c_longlong,
     timeout_us: c_long,
 ) -> c_int {
-    /// # Safety
-    /// `buffers` points to `channels` pointers, each to `count` samples of the type `S`.
-    unsafe fn write<S: Sample>(
-        radio: &Radio,
-        buffers: *const *const c_void,
-        channels: usize,
-        count: usize,
-        at: (Option<i64>, bool),
-        wait: Duration,
-    ) -> Result<usize, Failure> {
-        // SAFETY: see above.
-        let buffers = unsafe { std::slice::from_raw_parts(buffers, channels) };
-        // SAFETY: see above; samples are plain numbers.
-        let buffers: Vec<&[S]> = buffers.iter().map(|b| unsafe { std::slice::from_raw_parts(b.cast::<S>(), count) }).collect();
-        radio.write(&buffers, at.0, at.1, wait)
-    }
     guard(-2, || {
-        let at = ((flags & HAS_TIME != 0).then_some(time_ns), flags & END_BURST != 0);
-        let wait = timeout(timeout_us);
-        // SAFETY: module promises on `this` and the buffers.
-        let result = unsafe {
-            let radio = radio(this);
-            match radio.format(Direction::Tx) {
-                Some((Format::Cf32, channels)) => write::<Complex32>(radio, buffers, channels, count, at, wait),
-                Some((Format::Cs16, channels)) => write::<Complex<i16>>(radio, buffers, channels, count, at, wait),
-                Some((Format::Cs8, channels)) => write::<Complex<i8>>(radio, buffers, channels, count, at, wait),
-                None => Err(Failure::NotSupported),
-            }
+        let Some((format, channels, _)) = radio.layout(Direction::Tx) else { return code(Failure::NotSupported) };
+        // SAFETY: a program gives writeStream one buffer for each channel of the stream, each with `count` samples in the stream's format (module promise).
+        let buffers: Vec<&[u8]> = unsafe {
+            let buffers = std::slice::from_raw_parts(buffers, channels);
+            buffers.iter().map(|&buffer| std::slice::from_raw_parts(buffer, count * format.bytes())).collect()
         };
-        result.map_or_else(code, |count| count as c_int)
+        let at = (flags & HAS_TIME != 0).then_some(time_ns);
+        radio.write(&buffers, count, at, flags & END_BURST != 0, timeout(timeout_us)).map_or_else(code, |count| count as c_int)
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn kaflow_radio_status(this: *mut c_void, dir: c_int, time_ns: *mut c_longlong, timeout_us: c_long) -> c_int {
+extern "C" fn kaflow_radio_status(radio: &Radio, dir: c_int, flags: &mut c_int, time_ns: &mut c_longlong, timeout_us: c_long) -> c_int {
     guard(-2, || {
-        // SAFETY: module promise on `this`; `time_ns` points to a variable of the caller.
-        unsafe {
-            *time_ns = radio(this).time_ns();
-            radio(this).status(direction(dir), timeout(timeout_us)).map_or_else(code, |_| 0)
-        }
+        let (failure, at) = radio.status(direction(dir), timeout(timeout_us));
+        *flags = if at.is_some() { HAS_TIME } else { 0 };
+        *time_ns = at.unwrap_or(0);
+        code(failure)
     })
 }

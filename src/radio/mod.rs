@@ -7,8 +7,9 @@
 //! # Levels
 //!
 //! Full scale is an amplitude of 1. At an overall TX gain of 40 dB a signal of mean power 1 drives the amplifier without back-off, at 46 dB 6 dB into saturation; a
-//! saturated amplifier gives an amplitude of 1, and the channel passes a mean power of 1. `snr` is the ratio of that power to the noise. At an overall RX gain of 40 dB
-//! a received amplitude of 1 reads as 1; larger ones are held at full scale.
+//! saturated amplifier gives an amplitude of 1, and the channel passes a mean power of 1. `snr_db` is the ratio of that power to the noise. At an overall RX gain of 40 dB
+//! a received amplitude of 1 reads as 1; larger ones are held at full scale, as are larger ones that a program transmits. In integers an amplitude of 1 is 2^(bits-1), as in recordings: 32768 in
+//! `CS16`, 128 in `CS8`.
 //!
 //! # Time
 //!
@@ -17,33 +18,55 @@
 //!
 //! # Arguments
 //!
+//! The words of a [`Scenario`](crate::channel::Scenario) and of `kaflow simulate`, each a setting as well (`getSettingInfo` lists unit and range):
+//!
 //! | argument | meaning | default |
 //! |---|---|---|
 //! | `pace` | `real` or `fast` | `real` |
-//! | `seed` | of everything random | 1 |
-//! | `snr` | dB, `inf` for no noise | 30 |
-//! | `taps`, `decay` | fading taps, one sample apart, 0 for a wire; dB from one to the next | 4, 3 |
-//! | `doppler`, `rician` | Hz; Rician factor in dB, left out for Rayleigh | 10 |
-//! | `delay`, `cfo`, `ppm` | samples; carrier offset in Hz; offset of the receiver's sampling period | 40, 0, 0 |
-//! | `amplifier`, `smoothness` | `rapp`, `saleh`, `limiter`, `none`; Rapp's knee | `rapp`, 2 |
+//! | `half_duplex` | `true`: receives or transmits, one at a time | `false` |
 //! | `air` | radios of one process with the same name hear each other | itself alone |
-//! | `overflow_every`, `overflow_length` | after so many samples so many are lost, and the stream says so | never, 1000 |
-//! | `jump_every`, `jump` | after so many samples the clock jumps by so many, and only the timestamps say so | never, 0 |
-//! | `stall_every`, `stall` | after so many samples so many reads time out | never, 3 |
-//! | `vanish_after` | the device is gone after so many samples | never |
+//! | `seed` | of everything random | 1 |
+//! | `snr_db` | dB, `inf` for no noise | 30 |
+//! | `taps`, `decay_db` | fading taps, one sample apart, 0 for a wire; dB from one to the next | 4, 3 |
+//! | `doppler_hz`, `rician_k_db` | Hz; Rician factor in dB, left out for Rayleigh | 10 |
+//! | `delay`, `sample_offset_ppm` | samples; how much longer the receiver's sampling period is | 40, 0 |
+//! | `carrier_offset_hz`, `carrier_phase` | carrier between transmitter and receiver | 0 |
+//! | `linewidth_hz`, `loop_bandwidth_hz` | phase noise | 0 |
+//! | `iq_gain_db`, `iq_phase_deg`, `dc_re`, `dc_im`, `adc_bits` | the receiver's front end | 0 |
+//! | `amplifier`, `smoothness` | `rapp`, `saleh`, `limiter`, `none`; Rapp's knee | `rapp`, 2 |
 //!
-//! Noise, Doppler and faults can be changed while running, with `writeSetting`. A transmitter is heard where it is tuned and up to a tenth of the rate beside; elsewhere there is
-//! noise. The channel between two antennas stands still while nothing is transmitted.
+//! Frequencies are in cycles per sample without the `_hz`, as in a scenario. What real drivers do, to test programs with:
+//!
+//! | argument | meaning | default |
+//! |---|---|---|
+//! | `overflow_every`, `overflow_length` | after so many samples so many are lost, and the stream says so | never, 1000 |
+//! | `jump_every`, `jump` | after so many samples so many are lost, and only the time stamps say so; a negative jump sets the clock back | never, 0 |
+//! | `slip_every`, `slip` | after so many samples so many are lost, and nothing says so | never, 1 |
+//! | `stall_every`, `stall` | after so many samples so many reads time out | never, 3 |
+//! | `late_every`, `late_length` | after so many transmitted samples so many are too late and not heard | never, 4096 |
+//! | `short_reads` | reads bring between one and so many samples | all |
+//! | `time_stamps` | `all`, `alternate` (every other read) or `none` | `all` |
+//! | `time_jitter` | standard deviation of time stamps in samples | 0 |
+//! | `vanish_after`, `hang_after` | after so many samples the device is gone, or a read never returns | never |
+//!
+//! Unknown arguments are ignored with a warning, as programs pass on what is meant for other drivers; `kaflow` itself refuses them. All settings can be changed while running; delay and
+//! taps change when the receiver is activated next, the amplifier when the transmitter is set up next. The rate can change while streams are active.
+//!
+//! A transmitter is heard where it is tuned and up to a tenth of the rate beside; elsewhere there is noise. The channel between two antennas stands still while nothing is transmitted. Sensors tell the
+//! true taps of each receive channel and what was lost.
 
 mod air;
 mod device;
 mod ffi;
 mod format;
+mod quirks;
 mod receiver;
 mod settings;
+mod stream;
 
 pub use device::UNITY_GAIN_DB;
-pub use settings::{Faults, Settings};
+pub use quirks::{Quirks, TimeStamps};
+pub use settings::{InHz, Settings};
 
 /// The name that SoapySDR finds it by.
 pub const DRIVER: &str = "kaflow-testbed";

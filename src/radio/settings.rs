@@ -1,8 +1,9 @@
-//! What the device's arguments say.
+//! What the device's arguments and settings say, in the words of [`Scenario`].
 
-use crate::channel::{Amplifier, FadingConfig, Model, Profile};
+use super::quirks::{Quirks, TimeStamps};
+use crate::channel::{AmplifierConfig, FadingConfig, ImpairmentsConfig, Model, Profile, Scenario};
 use crate::error::require;
-use crate::{Error, Result};
+use crate::{Error, Result, nearest, ofdm};
 
 /// The parameters of a simulated radio; [`Settings::parse`] reads them from SoapySDR's device arguments.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,47 +12,41 @@ pub struct Settings {
     pub air: Option<String>,
     /// Whether samples take as long as they last, or as long as the processor needs.
     pub real_time: bool,
+    /// Whether it can only do one of receiving and transmitting at a time.
+    pub half_duplex: bool,
     /// Seed of everything that is random.
     pub seed: u64,
-    /// Ratio, in dB, of a received mean power of 1 (a saturated amplifier through the mean channel) to the noise.
+    /// Ratio, in dB, of a received mean power of 1 (a saturated amplifier through the mean channel) to the noise; infinity for none.
     pub snr_db: f64,
     /// Fading taps, one sample apart; 0 is a wire.
-    pub taps: u32,
+    pub taps: u64,
     /// Each tap's power in dB below the one before.
     pub decay_db: f64,
-    /// Doppler frequency in Hz.
-    pub doppler_hz: f64,
+    /// Doppler frequency in cycles per sample, unless `in_hz` has one.
+    pub doppler: f64,
     /// Rician factor in dB; none for Rayleigh.
     pub rician_k_db: Option<f64>,
-    /// Delay between TX and RX in samples.
-    pub delay: f64,
-    /// Carrier offset between TX and RX in Hz.
-    pub cfo_hz: f64,
-    /// Offset of the receiver's sampling period in parts per million.
-    pub ppm: f64,
-    /// The transmit amplifier: none is a wire.
+    /// The transmit amplifier: none is a wire. Its back-off is the transmit gain's business.
     pub amplifier: Option<Model>,
+    /// The receiver: delay, clock, carrier and front end. Its converter's full scale is 1.
+    pub impairments: ImpairmentsConfig,
+    /// The same frequencies in Hz, which hold at any rate.
+    pub in_hz: InHz,
     /// What goes wrong.
-    pub faults: Faults,
+    pub quirks: Quirks,
 }
 
-/// Faults on demand, each after every so many received samples; 0 is never.
+/// Frequencies in Hz; those that are given hold instead of the ones in cycles per sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Faults {
-    /// The receiver overflows and says so.
-    pub overflow_every: u64,
-    /// How many samples an overflow loses.
-    pub overflow_length: u64,
-    /// The clock jumps and nothing says so but the timestamps.
-    pub jump_every: u64,
-    /// By how many samples: those are lost. A negative jump loses none and sets the clock back.
-    pub jump: i64,
-    /// The stream stalls.
-    pub stall_every: u64,
-    /// How many reads time out then.
-    pub stall: u64,
-    /// The device is gone after so many samples.
-    pub vanish_after: u64,
+pub struct InHz {
+    /// Of the fading.
+    pub doppler: Option<f64>,
+    /// Between transmitter and receiver.
+    pub carrier_offset: Option<f64>,
+    /// Of the phase noise.
+    pub linewidth: Option<f64>,
+    /// Of the oscillator's loop.
+    pub loop_bandwidth: Option<f64>,
 }
 
 impl Default for Settings {
@@ -59,123 +54,287 @@ impl Default for Settings {
         Self {
             air: None,
             real_time: true,
+            half_duplex: false,
             seed: 1,
             snr_db: 30.0,
             taps: 4,
             decay_db: 3.0,
-            doppler_hz: 10.0,
+            doppler: 0.0,
             rician_k_db: None,
-            delay: 40.0,
-            cfo_hz: 0.0,
-            ppm: 0.0,
             amplifier: Some(Model::Rapp { smoothness: 2.0 }),
-            faults: Faults { overflow_length: 1000, stall: 3, ..Faults::default() },
+            impairments: ImpairmentsConfig { delay: 40.0, ..ImpairmentsConfig::default() },
+            in_hz: InHz { doppler: Some(10.0), ..InHz::default() },
+            quirks: Quirks::default(),
         }
     }
 }
 
-/// Arguments that identify a device and mean nothing here.
-const IDENTITY: [&str; 3] = ["driver", "label", "serial"];
+/// One device argument, which is a setting as well.
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) unit: &'static str,
+    /// Least and largest value of a number.
+    pub(super) range: (f64, f64),
+    /// The words that it may be, of one that is no number.
+    pub(super) options: &'static [&'static str],
+    pub(super) whole: bool,
+}
+
+const fn number(name: &'static str, about: &'static str, unit: &'static str, low: f64, high: f64) -> Parameter {
+    Parameter { name, about, unit, range: (low, high), options: &[], whole: false }
+}
+
+const fn count(name: &'static str, about: &'static str, unit: &'static str) -> Parameter {
+    Parameter { name, about, unit, range: (0.0, 9e15), options: &[], whole: true }
+}
+
+const fn choice(name: &'static str, about: &'static str, options: &'static [&'static str]) -> Parameter {
+    Parameter { name, about, unit: "", range: (0.0, 0.0), options, whole: false }
+}
+
+const AMPLIFIERS: [&str; 4] = ["rapp", "saleh", "limiter", "none"];
+const CYCLES: &str = "cycles per sample";
+
+/// All of them.
+pub(super) const PARAMETERS: [Parameter; 43] = [
+    choice("air", "radios of one process with the same name hear each other", &[]),
+    choice("pace", "as long as samples last, or as fast as possible", &["real", "fast"]),
+    choice("half_duplex", "receives or transmits, one at a time", &["false", "true"]),
+    count("seed", "of everything random", ""),
+    number("snr_db", "a received power of 1 over the noise, inf for no noise", "dB", -300.0, f64::INFINITY),
+    Parameter { range: (0.0, 64.0), ..count("taps", "fading taps, one sample apart, 0 for a wire", "") },
+    number("decay_db", "from one tap to the next", "dB", -100.0, 100.0),
+    number("doppler", "Doppler frequency", CYCLES, 0.0, 0.5),
+    number("doppler_hz", "Doppler frequency", "Hz", 0.0, 1e7),
+    number("rician_k_db", "line of sight over scattered power, -inf for Rayleigh", "dB", f64::NEG_INFINITY, 100.0),
+    choice("amplifier", "the transmit amplifier", &AMPLIFIERS),
+    number("smoothness", "knee of a Rapp amplifier", "", 0.1, 100.0),
+    number("delay", "from transmitter to receiver", "samples", 0.0, 1e5),
+    number("sample_offset_ppm", "how much longer the receiver's sampling period is", "ppm", -1000.0, 1000.0),
+    number("carrier_offset", "between transmitter and receiver", CYCLES, -0.5, 0.5),
+    number("carrier_offset_hz", "between transmitter and receiver", "Hz", -3e7, 3e7),
+    number("carrier_phase", "of the carrier at the first sample", "rad", -1e3, 1e3),
+    number("linewidth", "phase noise: width of the carrier's line", CYCLES, 0.0, 0.5),
+    number("linewidth_hz", "phase noise: width of the carrier's line", "Hz", 0.0, 3e7),
+    number("loop_bandwidth", "phase noise: bandwidth of the loop, 0 for a free oscillator", CYCLES, 0.0, 0.15),
+    number("loop_bandwidth_hz", "phase noise: bandwidth of the loop, 0 for a free oscillator", "Hz", 0.0, 1e7),
+    number("iq_gain_db", "gain of the quadrature branch", "dB", -20.0, 20.0),
+    number("iq_phase_deg", "phase error of the quadrature branch", "degrees", -45.0, 45.0),
+    number("dc_re", "DC offset, real part", "", -1.0, 1.0),
+    number("dc_im", "DC offset, imaginary part", "", -1.0, 1.0),
+    Parameter { range: (0.0, 24.0), ..count("adc_bits", "bits of the converter, 0 for an ideal one", "") },
+    count("overflow_every", "after so many received samples some are lost, and the stream says so", "samples"),
+    count("overflow_length", "how many an overflow loses", "samples"),
+    count("jump_every", "after so many received samples the clock jumps, and only time stamps say so", "samples"),
+    Parameter { whole: true, ..number("jump", "by how many: those are lost; negative sets the clock back", "samples", -1e9, 1e9) },
+    count("slip_every", "after so many received samples some are lost, and nothing says so", "samples"),
+    count("slip", "how many a slip loses", "samples"),
+    count("stall_every", "after so many received samples reads time out", "samples"),
+    count("stall", "how many reads time out", ""),
+    count("late_every", "after so many transmitted samples a packet is too late and not heard", "samples"),
+    count("late_length", "how long that packet is", "samples"),
+    count("vanish_after", "the device is gone after so many received samples", "samples"),
+    count("hang_after", "a read never returns after so many received samples", "samples"),
+    count("short_reads", "reads bring between one and so many samples, 0 for all that there are", "samples"),
+    choice("time_stamps", "which reads have one", &TimeStamps::NAMES),
+    number("time_jitter", "standard deviation of time stamps", "samples", 0.0, 1e6),
+    // Other drivers know it, and programs send it along.
+    choice("serial", "tells devices of one process apart", &[]),
+    choice("label", "a name for people", &[]),
+];
+
+/// A parameter's place.
+enum Slot<'a> {
+    Number(&'a mut f64),
+    Maybe(&'a mut Option<f64>),
+    Whole(&'a mut u64),
+}
 
 impl Settings {
     /// The names of the parameters, as device arguments and as settings.
-    pub const NAMES: [&str; 20] = [
-        "air",
-        "pace",
-        "seed",
-        "snr",
-        "taps",
-        "decay",
-        "doppler",
-        "rician",
-        "delay",
-        "cfo",
-        "ppm",
-        "amplifier",
-        "smoothness",
-        "overflow_every",
-        "overflow_length",
-        "jump_every",
-        "jump",
-        "stall_every",
-        "stall",
-        "vanish_after",
-    ];
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        PARAMETERS.iter().map(|p| p.name)
+    }
 
-    /// Reads `key=value, key=value`.
-    pub fn parse(arguments: &str) -> Result<Self> {
+    /// Reads `key=value, key=value`. Drivers ignore arguments that they do not know, since programs pass on what is meant for others: those come back, each in a sentence.
+    pub fn parse(arguments: &str) -> Result<(Self, Vec<String>)> {
         let mut settings = Self::default();
+        let mut ignored = Vec::new();
         for pair in arguments.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if !IDENTITY.contains(&key.trim()) {
-                settings.set(key.trim(), value.trim())?;
+            let (key, value) = pair.split_once('=').map_or((pair, ""), |(key, value)| (key.trim(), value.trim()));
+            if Self::names().any(|name| name == key) {
+                settings.set(key, value)?;
+            } else if key != "driver" {
+                let names: Vec<&str> = Self::names().collect();
+                let hint = nearest(key, &names).map_or(String::new(), |name| format!(", did you mean '{name}'?"));
+                ignored.push(format!("unknown device argument '{key}' is ignored{hint}"));
             }
         }
-        settings.fading(1.0)?;
-        Ok(settings)
+        settings.scenario(1e6)?;
+        Ok((settings, ignored))
+    }
+
+    /// Refuses arguments that the device would ignore: what a person wrote is meant.
+    pub fn check(arguments: &str) -> Result<()> {
+        Self::parse(arguments)?;
+        let key = |pair: &str| pair.split_once('=').map_or(pair, |(key, _)| key).trim().to_owned();
+        let mut keys = arguments.split(',').map(key).filter(|key| !key.is_empty() && key != "driver");
+        keys.find(|key| Self::names().all(|name| name != key))
+            .map_or(Ok(()), |key| Err(Error::unknown("device argument", key, Self::names())))
+    }
+
+    fn slot(&mut self, key: &str) -> Option<Slot<'_>> {
+        use Slot::{Maybe, Number, Whole};
+        let (r, q) = (&mut self.impairments, &mut self.quirks);
+        Some(match key {
+            "seed" => Whole(&mut self.seed),
+            "snr_db" => Number(&mut self.snr_db),
+            "taps" => Whole(&mut self.taps),
+            "decay_db" => Number(&mut self.decay_db),
+            "doppler" => Number(&mut self.doppler),
+            "doppler_hz" => Maybe(&mut self.in_hz.doppler),
+            "rician_k_db" => Maybe(&mut self.rician_k_db),
+            "delay" => Number(&mut r.delay),
+            "sample_offset_ppm" => Number(&mut r.sample_offset_ppm),
+            "carrier_offset" => Number(&mut r.carrier_offset),
+            "carrier_offset_hz" => Maybe(&mut self.in_hz.carrier_offset),
+            "carrier_phase" => Number(&mut r.carrier_phase),
+            "linewidth" => Number(&mut r.linewidth),
+            "linewidth_hz" => Maybe(&mut self.in_hz.linewidth),
+            "loop_bandwidth" => Number(&mut r.loop_bandwidth),
+            "loop_bandwidth_hz" => Maybe(&mut self.in_hz.loop_bandwidth),
+            "iq_gain_db" => Number(&mut r.iq_gain_db),
+            "iq_phase_deg" => Number(&mut r.iq_phase_deg),
+            "dc_re" => Number(&mut r.dc_re),
+            "dc_im" => Number(&mut r.dc_im),
+            "overflow_every" => Whole(&mut q.overflow_every),
+            "overflow_length" => Whole(&mut q.overflow_length),
+            "jump_every" => Whole(&mut q.jump_every),
+            "slip_every" => Whole(&mut q.slip_every),
+            "slip" => Whole(&mut q.slip),
+            "stall_every" => Whole(&mut q.stall_every),
+            "stall" => Whole(&mut q.stall),
+            "late_every" => Whole(&mut q.late_every),
+            "late_length" => Whole(&mut q.late_length),
+            "vanish_after" => Whole(&mut q.vanish_after),
+            "hang_after" => Whole(&mut q.hang_after),
+            "short_reads" => Whole(&mut q.short_reads),
+            "time_jitter" => Number(&mut q.time_jitter),
+            _ => return None,
+        })
     }
 
     /// Changes one parameter. On an error nothing has changed.
     pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
-        let number = || value.parse::<f64>().ok().filter(|v| !v.is_nan()).ok_or_else(|| Error::parameter(key, "a number", value));
-        let within = |low: f64, high: f64, expected: &str| {
-            let v = number()?;
-            require((low..=high).contains(&v), key, expected, v).map(|()| v)
+        let parameter = PARAMETERS.iter().find(|p| p.name == key).ok_or_else(|| Error::unknown("setting", key, Self::names()))?;
+        if !parameter.options.is_empty() && !parameter.options.contains(&value) {
+            return Err(Error::parameter(key, format!("one of {}", parameter.options.join(", ")), value));
+        }
+        let number = || {
+            let number = value.parse::<f64>().ok().filter(|v| !v.is_nan()).ok_or_else(|| Error::parameter(key, "a number", value))?;
+            let (low, high) = parameter.range;
+            let (kind, unit) = (if parameter.whole { "a whole number " } else { "" }, parameter.unit);
+            let fits = (low..=high).contains(&number) && (!parameter.whole || number.fract() == 0.0);
+            let range = format!("{kind}between {low} and {high} {unit}");
+            require(fits, key, range.trim_end(), number).map(|()| number)
         };
-        let count = || value.parse::<u64>().map_err(|_| Error::parameter(key, "a whole number, 0 or more", value));
         match key {
             "air" => self.air = Some(value.into()),
-            "pace" => {
-                self.real_time = match value {
-                    "real" => true,
-                    "fast" => false,
-                    _ => return Err(Error::parameter(key, "real or fast", value)),
-                }
-            }
-            "seed" => self.seed = count()?,
-            "snr" => self.snr_db = within(-100.0, f64::INFINITY, "-100 or more, or inf for no noise")?,
-            "taps" => self.taps = within(0.0, 64.0, "between 0 (a wire) and 64")? as u32,
-            "decay" => self.decay_db = within(-100.0, 100.0, "between -100 and 100 dB")?,
-            "doppler" => self.doppler_hz = within(0.0, 1e7, "between 0 and 1e7 Hz")?,
-            "rician" => self.rician_k_db = Some(within(-100.0, 100.0, "between -100 and 100 dB")?),
-            "delay" => self.delay = within(0.0, 1e5, "between 0 and 1e5 samples")?,
-            "cfo" => self.cfo_hz = within(-1e6, 1e6, "between -1e6 and 1e6 Hz")?,
-            "ppm" => self.ppm = within(-1000.0, 1000.0, "between -1000 and 1000")?,
+            "pace" => self.real_time = value == "real",
+            "half_duplex" => self.half_duplex = value == "true",
             "amplifier" => {
                 self.amplifier = match value {
                     "rapp" => Some(Model::Rapp { smoothness: 2.0 }),
                     "saleh" => Some(Model::saleh()),
                     "limiter" => Some(Model::Limiter),
-                    "none" => None,
-                    _ => return Err(Error::unknown("amplifier", value, ["rapp", "saleh", "limiter", "none"])),
+                    _ => None,
                 }
             }
-            "smoothness" => {
-                let model = Model::Rapp { smoothness: number()? };
-                Amplifier::new(model.clone(), 0.0)?;
-                self.amplifier = Some(model);
+            "smoothness" => self.amplifier = Some(Model::Rapp { smoothness: number()? }),
+            "time_stamps" => {
+                let at = TimeStamps::NAMES.iter().position(|name| *name == value).unwrap_or(0);
+                self.quirks.time_stamps = TimeStamps::ALL[at];
             }
-            "overflow_every" => self.faults.overflow_every = count()?,
-            "overflow_length" => self.faults.overflow_length = count()?,
-            "jump_every" => self.faults.jump_every = count()?,
-            "jump" => self.faults.jump = within(-1e9, 1e9, "between -1e9 and 1e9 samples")? as i64,
-            "stall_every" => self.faults.stall_every = count()?,
-            "stall" => self.faults.stall = count()?,
-            "vanish_after" => self.faults.vanish_after = count()?,
-            _ => return Err(Error::unknown("device argument", key, Self::NAMES)),
+            "adc_bits" => self.impairments.adc_bits = number()? as u32,
+            "jump" => self.quirks.jump = number()? as i64,
+            "serial" | "label" => {}
+            _ => {
+                let number = number()?;
+                match self.slot(key) {
+                    Some(Slot::Number(slot)) => *slot = number,
+                    Some(Slot::Maybe(slot)) => *slot = Some(number),
+                    Some(Slot::Whole(slot)) => *slot = number as u64,
+                    None => {}
+                }
+                // The one that was given last holds.
+                let hz = &mut self.in_hz;
+                match key {
+                    "doppler" => hz.doppler = None,
+                    "carrier_offset" => hz.carrier_offset = None,
+                    "linewidth" => hz.linewidth = None,
+                    "loop_bandwidth" => hz.loop_bandwidth = None,
+                    _ => {}
+                }
+            }
         }
         Ok(())
     }
 
-    /// The channel between two antennas at `rate` samples a second; none is a wire.
-    pub(super) fn fading(&self, rate: f64) -> Result<Option<FadingConfig>> {
-        if self.taps == 0 {
-            return Ok(None);
-        }
-        let doppler = (self.doppler_hz / rate).min(0.5);
-        let mut fading = FadingConfig::new(Profile::exponential(self.taps, self.decay_db), doppler);
-        fading.rician_k_db = self.rician_k_db;
-        Ok(Some(fading))
+    /// A parameter's value as [`set`](Self::set) reads it; empty where there is none.
+    pub fn get(&self, key: &str) -> Option<String> {
+        let amplifier = || match &self.amplifier {
+            Some(Model::Rapp { .. }) => AMPLIFIERS[0],
+            Some(Model::Saleh { .. }) => AMPLIFIERS[1],
+            Some(_) => AMPLIFIERS[2],
+            None => AMPLIFIERS[3],
+        };
+        Some(match key {
+            "air" => self.air.clone().unwrap_or_default(),
+            "pace" => if self.real_time { "real" } else { "fast" }.into(),
+            "half_duplex" => self.half_duplex.to_string(),
+            "amplifier" => amplifier().into(),
+            "smoothness" => match &self.amplifier {
+                Some(Model::Rapp { smoothness }) => smoothness.to_string(),
+                _ => String::new(),
+            },
+            "time_stamps" => TimeStamps::NAMES[self.quirks.time_stamps as usize].into(),
+            "adc_bits" => self.impairments.adc_bits.to_string(),
+            "jump" => self.quirks.jump.to_string(),
+            "serial" | "label" => String::new(),
+            _ => match self.clone().slot(key)? {
+                Slot::Number(number) => number.to_string(),
+                Slot::Maybe(maybe) => maybe.map_or(String::new(), |number| number.to_string()),
+                Slot::Whole(whole) => whole.to_string(),
+            },
+        })
+    }
+
+    /// What lies between a transmit and a receive antenna at `rate` samples a second, as the test bed would run it: the amplifier without back-off, the noise below a
+    /// power of 1.
+    pub fn scenario(&self, rate: f64) -> Result<Scenario> {
+        let per_sample = |hz: Option<f64>, otherwise: f64| hz.map_or(otherwise, |hz| hz / rate);
+        let hz = &self.in_hz;
+        let fading = (self.taps > 0).then(|| FadingConfig {
+            rician_k_db: self.rician_k_db.filter(|k| k.is_finite()),
+            ..FadingConfig::new(Profile::exponential(self.taps as u32, self.decay_db), per_sample(hz.doppler, self.doppler).min(0.5))
+        });
+        let impairments = ImpairmentsConfig {
+            carrier_offset: per_sample(hz.carrier_offset, self.impairments.carrier_offset).clamp(-0.5, 0.5),
+            linewidth: per_sample(hz.linewidth, self.impairments.linewidth).min(0.5),
+            loop_bandwidth: per_sample(hz.loop_bandwidth, self.impairments.loop_bandwidth).min(0.15),
+            ..self.impairments.clone()
+        };
+        Ok(Scenario {
+            seed: self.seed,
+            // Noise beyond 300 dB is none.
+            snr_db: Some(self.snr_db).filter(|&snr| snr <= 300.0),
+            ofdm: ofdm::Config { sample_rate: rate, ..ofdm::Config::default() },
+            amplifier: self.amplifier.clone().map(|model| AmplifierConfig { ibo_db: 0.0, model }),
+            fading,
+            impairments,
+            ..Scenario::preset("a")?
+        })
     }
 }
 
@@ -185,26 +344,70 @@ mod tests {
 
     #[test]
     fn arguments_set_what_they_name_and_errors_name_the_culprit() {
-        let settings = Settings::parse("driver=kaflow-testbed, serial=7, pace=fast,snr=inf, doppler=500, jump=-3, amplifier=none").unwrap();
+        let (settings, ignored) =
+            Settings::parse("driver=kaflow-testbed, serial=7, pace=fast,snr_db=inf, doppler_hz=500, jump=-3, amplifier=none").unwrap();
         let expected = Settings {
             real_time: false,
             snr_db: f64::INFINITY,
-            doppler_hz: 500.0,
+            in_hz: InHz { doppler: Some(500.0), ..InHz::default() },
             amplifier: None,
-            faults: Faults { jump: -3, ..Settings::default().faults },
+            quirks: Quirks { jump: -3, ..Quirks::default() },
             ..Settings::default()
         };
-        assert_eq!(settings, expected);
+        assert_eq!((settings, ignored.len()), (expected, 0));
         for (arguments, message) in [
-            ("snrr=3", "unknown device argument 'snrr', did you mean 'snr'?"),
-            ("snr=loud", "snr must be a number, got loud"),
-            ("taps=-1", "taps must be between 0 (a wire) and 64, got -1"),
-            ("pace=slow", "pace must be real or fast, got slow"),
-            ("stall=1.5", "stall must be a whole number, 0 or more, got 1.5"),
-            ("doppler=NaN", "doppler must be a number, got NaN"),
+            ("snr_db=loud", "snr_db must be a number, got loud"),
+            ("taps=-1", "taps must be a whole number between 0 and 64, got -1"),
+            ("pace=slow", "pace must be one of real, fast, got slow"),
+            ("stall=1.5", "stall must be a whole number between 0 and"),
+            ("doppler_hz=NaN", "doppler_hz must be a number, got NaN"),
+            ("doppler=500", "doppler must be between 0 and 0.5 cycles per sample, got 500"),
         ] {
             let error = Settings::parse(arguments).unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");
         }
+    }
+
+    #[test]
+    fn what_is_unknown_is_ignored_aloud_and_refused_where_a_person_wrote_it() {
+        let (settings, ignored) = Settings::parse("soapy=0,remote=tcp://x,snr=3").unwrap();
+        assert_eq!(settings, Settings::default());
+        assert_eq!(ignored.len(), 3);
+        assert!(ignored[2].contains("'snr' is ignored, did you mean 'snr_db'?"), "{ignored:?}");
+        for (old, new) in [("snr", "snr_db"), ("cfo=3", "carrier_offset"), ("ppm=3", "sample_offset_ppm"), ("dopler=3", "doppler")] {
+            let error = Settings::check(&format!("driver=kaflow-testbed,{old}")).unwrap_err().to_string();
+            assert!(error.contains("unknown device argument") && error.contains(new), "{error}");
+        }
+        Settings::check("driver=kaflow-testbed,snr_db=3").unwrap();
+    }
+
+    #[test]
+    fn every_setting_reads_back_what_was_written() {
+        for parameter in &PARAMETERS {
+            let mut settings = Settings::default();
+            let (low, high) = parameter.range;
+            let value = match parameter.options.last() {
+                Some(option) => (*option).to_owned(),
+                None if parameter.whole => "3".into(),
+                None => ((low.max(-1.0) + high.min(1.0)) / 2.0 + 0.0625).to_string(),
+            };
+            settings.set(parameter.name, &value).unwrap();
+            let read = settings.get(parameter.name).unwrap();
+            assert!(read == value || ["serial", "label"].contains(&parameter.name), "{}: {value} became {read}", parameter.name);
+        }
+    }
+
+    #[test]
+    fn frequencies_in_hz_hold_at_any_rate_and_the_last_one_given_counts() {
+        let (settings, _) = Settings::parse("doppler_hz=100,carrier_offset_hz=-2000").unwrap();
+        for rate in [1e6, 4e6] {
+            let scenario = settings.scenario(rate).unwrap();
+            assert_eq!(scenario.impairments.carrier_offset, -2000.0 / rate);
+            assert_eq!(scenario.fading.unwrap().doppler, crate::channel::Doppler::Constant(100.0 / rate));
+        }
+        let (mut settings, _) = Settings::parse("doppler=1e-3").unwrap();
+        assert_eq!(settings.scenario(4e6).unwrap().fading.unwrap().doppler, crate::channel::Doppler::Constant(1e-3));
+        settings.set("doppler_hz", "4").unwrap();
+        assert_eq!(settings.scenario(4e6).unwrap().fading.unwrap().doppler, crate::channel::Doppler::Constant(1e-6));
     }
 }

@@ -11,11 +11,11 @@ macro_rules! through {
     }};
 }
 
-mod align;
 mod count;
 mod detect;
 mod meter;
 mod recordings;
+mod sync;
 mod test_bed;
 mod track;
 mod track_mimo;

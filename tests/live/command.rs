@@ -23,7 +23,7 @@ fn json(path: &Path) -> Json {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-const FAST: &str = "driver=kaflow-testbed,pace=fast,doppler=500,overflow_every=100000";
+const FAST: &str = "driver=kaflow-testbed,pace=fast,doppler_hz=500,overflow_every=100000";
 
 #[test]
 fn the_command_writes_reports_and_a_recording_that_tracks_to_the_same_figures() {
@@ -44,15 +44,26 @@ fn the_command_writes_reports_and_a_recording_that_tracks_to_the_same_figures() 
     let errors = |path: &str| -> Vec<f64> {
         json(Path::new(path))["filters"].as_array().unwrap().iter().map(|f| f["nmse_db"].as_f64().unwrap()).collect()
     };
+    let found = json(Path::new(&live));
     let (live, again) = (errors(&live), errors(&again));
     assert!(live.len() == 2 && live.iter().zip(&again).all(|(a, b)| (a - b).abs() < 0.01), "{live:?} and {again:?}");
-    let pair = Pair::open(&pair).unwrap();
-    assert_eq!((pair.delay, pair.tx.len()), (Some(0.0), pair.rx.len()));
+    // The recording is what was received: every gap a capture of its own, each with its time.
+    let mut pair = Pair::open(&pair).unwrap();
+    assert!(pair.verify().unwrap() && pair.tx.len() < 10_000 && pair.rx.len() > 400_000);
+    let captures = &pair.rx.meta().captures;
+    assert!(captures.len() > 3 && captures.iter().all(|c| c.datetime.is_some() && c.extra.contains_key("kaflow:time_ns")), "{captures:?}");
+    assert_eq!(pair.rx.gaps().map(|gap| gap.missing).sum::<u64>(), found["gap_samples"].as_u64().unwrap());
+    assert!(pair.rx.meta().global.extra["core:hw"].as_str().unwrap().contains("kaflow-testbed"));
+    // The report tells what was found and what was read back.
+    assert!(found["alignment"]["method"] == "auto" && found["alignment"]["carrier_hz"].is_number(), "{found}");
+    let level = found["signal"]["level_dbfs"].as_f64().unwrap();
+    assert!((-40.0..-5.0).contains(&level) && found["signal"]["clipped_samples"] == 0, "{found}");
+    assert!(found["tx"]["gain_db"] == 50.0 && found["rx"]["gain_db"] == 28.0 && found["rate_hz"] == 5e6, "{found}");
+    assert!(found["signal"]["snr_db"].as_f64().unwrap() > 5.0 && found["signal"]["evm_percent"].is_number(), "{found}");
 }
 
 fn recorded(folder: &Path) -> u64 {
-    let length = |name: &str| Recording::open(folder.join(name).with_extension("sigmf-meta"), None).unwrap().len();
-    length("tx").min(length("rx"))
+    Recording::open(folder.join("rx.sigmf-meta"), None).unwrap().len()
 }
 
 /// The error of the first filter that `track` finds in a recording, without further options.
@@ -112,7 +123,7 @@ fn a_full_disk_ends_the_run_with_an_error_and_leaves_a_valid_recording() {
 fn a_sweep_of_the_drive_shows_compression() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
-    let device = "driver=kaflow-testbed,pace=fast,taps=1,doppler=20,snr=40";
+    let device = "driver=kaflow-testbed,pace=fast,taps=1,doppler_hz=20,snr_db=40";
     let (path, out) = (at("sweep.json"), at("out"));
     let mut arguments = vec!["live", "--device", device, "--rate", "5e6", "--seconds", "0.05", "--rx-gain", "28", "--filter", "nlms"];
     arguments.extend(["--sweep-tx-gain", "30:60:15", "--json", &path, "--out", &out]);
@@ -126,11 +137,49 @@ fn a_sweep_of_the_drive_shows_compression() {
     let error: Vec<f64> = found["levels"].as_array().unwrap().iter().map(|l| l["filters"][0]["nmse_db"].as_f64().unwrap()).collect();
     assert!(error[2] > error[0] + 3.0, "{error:?}");
     assert!(Path::new(&out).join("sweep.csv").exists() && Path::new(&out).join("am-am.svg").exists());
+    let point = found["compression_point_tx_gain_db"].as_f64().unwrap();
+    assert!((35.0..60.0).contains(&point), "{point}");
+}
+
+#[test]
+fn a_level_that_fails_takes_nothing_from_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sweep.json").to_string_lossy().into_owned();
+    let device = "driver=kaflow-testbed,pace=fast,taps=1,doppler=20,snr=40";
+    let mut arguments = vec!["live", "--device", device, "--rate", "5e6", "--seconds", "0.05", "--rx-gain", "28", "--filter", "nlms"];
+    arguments.extend(["--sweep-tx-gain", "50:70:10", "--json", &path]);
+    let (ok, text) = output(&arguments);
+    assert!(!ok && text.contains("tx-gain must be between 0 and 60 dB"), "{text}");
+    let found = json(Path::new(&path));
+    let of = |key: &str| found[key].as_array().unwrap().iter().map(|l| l["tx_gain_db"].as_f64().unwrap()).collect::<Vec<_>>();
+    assert_eq!((of("levels"), of("failed")), (vec![50.0, 60.0], vec![70.0]));
+}
+
+#[test]
+fn a_linear_channel_that_fades_shows_no_compression() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sweep.json").to_string_lossy().into_owned();
+    let device = "driver=kaflow-testbed,pace=fast,taps=4,doppler=100,snr=40";
+    let mut arguments = vec!["live", "--device", device, "--rate", "2e6", "--seconds", "0.1", "--rx-gain", "50", "--filter", "nlms"];
+    arguments.extend(["--sweep-tx-gain", "20:32:4", "--json", &path]);
+    let (ok, text) = output(&arguments);
+    assert!(ok, "{text}");
+    let found = json(Path::new(&path));
+    for level in found["levels"].as_array().unwrap() {
+        assert!(level["compression_db"].as_f64().unwrap().abs() < 0.2, "{text}");
+    }
+    assert!(found["compression_point_tx_gain_db"].is_null());
+}
+
+#[test]
+fn without_a_rate_it_starts_with_what_the_machine_sustains() {
+    let (ok, text) = output(&["live", "--device", "driver=kaflow-testbed", "--seconds", "1"]);
+    assert!(ok && text.contains("MS/s is what this machine sustains with nlms, two-speed"), "{text}");
 }
 
 #[test]
 fn filters_that_cannot_keep_up_are_noticed_and_their_budget_shrinks() {
-    let device = "driver=kaflow-testbed,pace=real,doppler=100";
+    let device = "driver=kaflow-testbed,pace=real,doppler_hz=100";
     let mut arguments = vec!["live", "--device", device, "--rate", "4e6", "--seconds", "2", "--rx-gain", "28", "--tx-gain", "45"];
     arguments.extend(["--filter", "fklms", "--budget", "2000", "--adaptive-budget", "--queue", "16"]);
     let (ok, text) = output(&arguments);
@@ -163,9 +212,9 @@ fn a_signal_ends_the_command_in_every_state() {
     let rate = ["--rate", "1e6", "--filter", "nlms"];
     let overloaded = ["--rate", "20e6", "--filter", "krlst", "--filter", "fklms", "--budget", "300"];
     for (arguments, device, ready, words) in [
-        (&rate[..], "driver=kaflow-testbed,doppler=5", "3 s: ", "interrupted"),
-        (&overloaded[..], "driver=kaflow-testbed,doppler=5", "a lower --rate", "interrupted"),
-        (&rate[..], "driver=kaflow-testbed,snr=-60", "searching: ", "the frame was not found"),
+        (&rate[..], "driver=kaflow-testbed,doppler_hz=5", "3 s: ", "interrupted"),
+        (&overloaded[..], "driver=kaflow-testbed,doppler_hz=5", "a lower --rate", "interrupted"),
+        (&rate[..], "driver=kaflow-testbed,snr_db=-60", "searching: ", "the frame was not found"),
         (&rate[..], "driver=kaflow-testbed,stall_every=100000,stall=1000000", "2 s: ", "interrupted"),
         (&rate[..], "driver=kaflow-testbed,stall_every=1,stall=1000000", "2 s: ", "the frame was not found"),
     ] {
@@ -180,7 +229,7 @@ fn a_signal_ends_the_command_in_every_state() {
 fn any_channels_can_be_chosen_and_each_has_its_own_row() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("found.json");
-    let device = "driver=kaflow-testbed,pace=fast,doppler=5";
+    let device = "driver=kaflow-testbed,pace=fast,doppler_hz=5";
     let mut arguments = vec!["live", "--device", device, "--rate", "1e6", "--seconds", "0.1", "--filter", "nlms"];
     arguments.extend(["--tx-channel", "3", "--tx-gain", "49", "--rx-gain", "30"]);
     let target = path.to_string_lossy();
@@ -203,7 +252,7 @@ fn any_channels_can_be_chosen_and_each_has_its_own_row() {
 fn a_device_that_disappears_leaves_a_report_and_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("found.json");
-    let device = "driver=kaflow-testbed,pace=fast,doppler=5,vanish_after=300000";
+    let device = "driver=kaflow-testbed,pace=fast,doppler_hz=5,vanish_after=300000";
     let (ok, text) = output(&["live", "--device", device, "--rate", "1e6", "--filter", "nlms", "--json", &path.to_string_lossy()]);
     assert!(!ok && text.contains("NMSE dB") && text.contains("has disappeared"), "{text}");
     assert!(json(&path)["filters"][0]["samples"].as_u64().unwrap() > 100_000);
@@ -211,8 +260,8 @@ fn a_device_that_disappears_leaves_a_report_and_an_error() {
 
 #[test]
 fn the_plain_command_finds_the_frame_on_a_machine_that_cannot_keep_up() {
-    // The default rate with a filter that no machine runs at it.
-    let mut arguments = vec!["live", "--device", "driver=kaflow-testbed", "--seconds", "4", "--queue", "64"];
+    // A rate with a filter that no machine runs at it.
+    let mut arguments = vec!["live", "--device", "driver=kaflow-testbed", "--rate", "20e6", "--seconds", "4", "--queue", "64"];
     arguments.extend(["--filter", "nlms", "--filter", "krlst"]);
     let (ok, text) = output(&arguments);
     assert!(ok && text.contains("do not keep up") && text.contains("--adaptive-budget") && text.contains("NMSE dB"), "{text}");

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futuresdr::prelude::*;
 use futuresdr::runtime::dev::prelude::*;
-use kaflow::blocks::{Fault, Follow, Radio, RadioConfig, Repeat, SoapySink, SoapySource, TIME, gap_length};
+use kaflow::blocks::{Fault, Radio, RadioConfig, Repeat, SoapySink, SoapySource, Sync, TIME, gap_length};
 use kaflow::filter::{Adaptive, Filter, Guard, Nlms, Tracker};
-use kaflow::iq::{Followed, Follower};
+use kaflow::iq::{Pairs, State, Synchroniser};
 
 use super::{LEVEL, duplex, frame};
 
@@ -89,14 +89,15 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for Judge<I> {
 
 /// Lets a fault strike again and again.
 fn afflict(arguments: &str, samples: u64) -> Result<(Verdict, Arc<kaflow::blocks::Health>)> {
-    let mut radio = Radio::open(&duplex(&format!("pace=fast,doppler=200,snr=25,delay=33,{arguments}"))).unwrap();
+    let mut radio = Radio::open(&duplex(&format!("pace=fast,doppler_hz=200,snr_db=25,delay=33,{arguments}"))).unwrap();
     let health = radio.health();
     let repeat = Repeat::new(frame().iter().map(|z| z * LEVEL).collect(), radio.stop());
     let (sink, source) = (SoapySink::new(&mut radio).unwrap(), SoapySource::new(&mut radio).unwrap().limit(samples));
-    let (follow, judge) = (Follow::new(Follower::new(frame()).unwrap()), Judge::new());
+    let (follow, judge) = (Sync::repeated(frame()).unwrap(), Judge::new());
     let verdict = judge.verdict.clone();
     let mut fg = Flowgraph::new();
-    connect!(fg, repeat > input[0].sink; source.output[0] > input.follow; follow.tx > tx.judge; follow.rx > rx.judge);
+    let unread = futuresdr::blocks::NullSource::<Complex32>::new();
+    connect!(fg, repeat > input[0].sink; unread > tx.follow; source.output[0] > rx.follow; follow.aligned_tx > tx.judge; follow.aligned_rx > rx.judge);
     Runtime::new().run(fg).unwrap();
     let verdict = std::mem::take(&mut *verdict.lock().unwrap());
     Ok((verdict, health))
@@ -247,7 +248,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for Stretches<I> {
 #[test]
 fn a_transmitter_that_runs_dry_comes_back_in_its_place() -> Result<()> {
     let rate = 4e6;
-    let device = "pace=real,doppler=5,snr=30,delay=33,serial=dry";
+    let device = "pace=real,doppler_hz=5,snr_db=30,delay=33,serial=dry";
     let mut radio = Radio::open(&RadioConfig { queue: 16, rate, ..duplex(device) })?;
     let health = radio.health();
     let frame = frame();
@@ -264,9 +265,11 @@ fn a_transmitter_that_runs_dry_comes_back_in_its_place() -> Result<()> {
     let places: Vec<f64> = std::mem::take(&mut *found.lock().unwrap())
         .into_iter()
         .filter_map(|(time, stretch)| {
-            let (mut follower, mut pairs) = (Follower::new(frame.clone()).ok()?, Followed::default());
-            follower.push(&stretch, None, &mut pairs);
-            follower.lock().map(|lock| (time as f64 * rate / 1e9 + lock.delay).rem_euclid(frame.len() as f64))
+            let (mut sync, mut pairs) = (Synchroniser::repeated(frame.clone()).ok()?, Pairs::default());
+            sync.receive(&stretch, None);
+            sync.finish(&mut pairs).ok()?;
+            let status = sync.status();
+            (status.state == State::Locked).then(|| (time as f64 * rate / 1e9 + status.delay_samples).rem_euclid(frame.len() as f64))
         })
         .collect();
     println!("{health}; a frame begins at {places:.1?}");

@@ -12,7 +12,7 @@ use kaflow::blocks::{End, Radio, RadioConfig, Repeat, SoapySink, SoapySource};
 use kaflow::channel::{AmplifierConfig, FadingConfig, Model, Profile, Scenario, TestBed};
 use kaflow::filter::registry::{self, Value, Values};
 use kaflow::filter::{Guard, Tracker};
-use kaflow::flowgraphs::live::{self, Parts};
+use kaflow::flowgraphs::track::{self, Filter, Outcome, Plan, View, Watch};
 use kaflow::ofdm::{Config, RandomBits, Source, Transmitter};
 
 const RATE: f64 = 5e6;
@@ -81,32 +81,39 @@ fn offline(samples: u64) -> (Vec<f64>, f64) {
     (sums.iter().map(|(e, p)| 10.0 * (e / p).log10()).collect(), -10.0 * noise.log10())
 }
 
+type Named = (String, Box<dyn Tracker<f32>>);
+
+/// Runs filters on the first channel of a radio, for so many samples, the first `skip` not averaged.
+fn follow(radio: Radio, filters: Vec<Named>, samples: u64, skip: u64, every: Duration, look: impl FnMut(&View<'_>)) -> Outcome {
+    let filter = |(name, tracker)| {
+        let filter = Filter::new(name, tracker);
+        Filter { track: filter.track.metrics_every(4096, skip), ..filter }
+    };
+    let plan = Plan { filters: vec![filters.into_iter().map(filter).collect()], samples: Some(samples), ..Plan::default() };
+    let watch = AtomicBool::new(false);
+    let watch = Watch { every, ..Watch::new(&watch) };
+    track::run(track::Source::Radio(Box::new(radio), frame(), LEVEL), plan, &watch, look).unwrap()
+}
+
+fn errors(outcome: &Outcome) -> Vec<f64> {
+    outcome.filters.iter().map(|(_, summary)| summary.series.total().nmse_db()).collect()
+}
+
 /// Runs live with the two filters; gives their errors and prints what happened to the streams.
 fn run_live(arguments: &str, samples: u64) -> (Vec<f64>, std::sync::Arc<kaflow::blocks::Health>) {
-    let trackers = vec![filters().iter().map(|(name, parameters)| ((*name).to_owned(), tracker(name, parameters, 1.0))).collect()];
-    let parts = Parts {
-        radio: Radio::open(&duplex(arguments)).unwrap(),
-        frame: frame(),
-        level: LEVEL,
-        trackers,
-        lead: 0,
-        every: 4096,
-        skip: 20_000,
-        samples: Some(samples),
-        time: None,
-        keep: 0,
-    };
+    let trackers = filters().iter().map(|(name, parameters)| ((*name).to_owned(), tracker(name, parameters, 1.0))).collect();
+    let radio = Radio::open(&duplex(arguments)).unwrap();
+    let health = radio.health();
     let began = Instant::now();
-    let finished = live::build(parts, None).unwrap().run(&AtomicBool::new(false), Duration::from_secs(1), |_| ()).unwrap();
-    println!("{:.1} MS/s; {}", samples as f64 / began.elapsed().as_secs_f64() / 1e6, finished.health);
-    let errors = finished.tracks().unwrap().iter().map(|(_, track)| track.series().total().nmse_db()).collect();
-    (errors, finished.health.clone())
+    let outcome = follow(radio, trackers, samples, 20_000, Duration::from_secs(1), |_| ());
+    println!("{:.1} MS/s; {}", samples as f64 / began.elapsed().as_secs_f64() / 1e6, health);
+    (errors(&outcome), health)
 }
 
 #[test]
 fn live_is_as_good_as_the_same_scenario_offline() {
     let (expected, snr) = offline(1_000_000);
-    let (errors, health) = run_live(&format!("pace=fast,doppler=5000,snr={snr},delay=57,seed=7"), 1_000_000);
+    let (errors, health) = run_live(&format!("pace=fast,doppler_hz=5000,snr_db={snr},delay=57,seed=7"), 1_000_000);
     println!("offline {expected:.2?}, live {errors:.2?} dB");
     for (live, offline) in errors.iter().zip(&expected) {
         assert!((live - offline).abs() < 0.5, "live {errors:?}, offline {expected:?}");
@@ -119,7 +126,7 @@ fn live_is_as_good_as_the_same_scenario_offline() {
 fn paced_at_5_ms_a_second_nothing_is_lost() {
     let seconds: f64 = std::env::var("KAFLOW_PACED_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(60.0);
     let (expected, snr) = offline(2_000_000);
-    let (errors, health) = run_live(&format!("pace=real,doppler=5000,snr={snr},delay=57,seed=7"), (seconds * RATE) as u64);
+    let (errors, health) = run_live(&format!("pace=real,doppler_hz=5000,snr_db={snr},delay=57,seed=7"), (seconds * RATE) as u64);
     println!("offline {expected:.2?}, live {errors:.2?} dB");
     assert_eq!(health.overflows.load(Ordering::Relaxed), 0);
     assert_eq!(health.dropped.load(Ordering::Relaxed), 0);
@@ -131,7 +138,7 @@ fn paced_at_5_ms_a_second_nothing_is_lost() {
 
 #[test]
 fn unpaced_sink_channel_and_source_in_samples_per_second() -> Result<()> {
-    let mut radio = Radio::open(&duplex("pace=fast,doppler=5000,snr=20,serial=speed")).unwrap();
+    let mut radio = Radio::open(&duplex("pace=fast,doppler_hz=5000,snr_db=20,serial=speed")).unwrap();
     let samples = 5_000_000;
     let repeat = Repeat::new(frame().iter().map(|z| z * LEVEL).collect(), radio.stop());
     let (sink, source) = (SoapySink::new(&mut radio).unwrap(), SoapySource::new(&mut radio).unwrap().limit(samples));
@@ -148,27 +155,15 @@ fn unpaced_sink_channel_and_source_in_samples_per_second() -> Result<()> {
 
 #[test]
 fn two_radios_on_one_air_and_a_drifting_clock_are_followed() {
-    let arguments = "pace=fast,air=lab,taps=2,doppler=50,snr=30,cfo=2000,ppm=3";
+    let arguments = "pace=fast,air=lab,taps=2,doppler_hz=50,snr_db=30,carrier_offset_hz=2000,sample_offset_ppm=3";
     let mut config = duplex(&format!("{arguments},serial=rx"));
     config.tx = config.tx.map(|end| End { device: format!("driver=kaflow-testbed,{arguments},serial=tx"), ..end });
-    let parts = Parts {
-        radio: Radio::open(&config).unwrap(),
-        frame: frame(),
-        level: LEVEL,
-        trackers: vec![vec![("nlms".into(), tracker("nlms", &[], 1.0))]],
-        lead: 0,
-        every: 4096,
-        skip: 300_000,
-        samples: Some(1_500_000),
-        time: None,
-        keep: 0,
-    };
-    let mut seen = None;
-    let live = live::build(parts, None).unwrap();
-    let finished = live.run(&AtomicBool::new(false), Duration::from_millis(10), |view| seen = view.watchers[0].lock().or(seen)).unwrap();
-    let lock = seen.unwrap();
-    assert!((lock.cfo - 2000.0 / RATE).abs() < 1e-5 && (lock.drift_ppm + 3.0).abs() < 1.5, "{lock:?}");
-    let error = finished.tracks().unwrap()[0].1.series().total().nmse_db();
+    let (mut seen, nlms) = (None, vec![("nlms".into(), tracker("nlms", &[], 1.0))]);
+    let look = |view: &View<'_>| seen = Some(view.sync[0].clone());
+    let outcome = follow(Radio::open(&config).unwrap(), nlms, 1_500_000, 300_000, Duration::from_millis(10), look);
+    let status = seen.unwrap();
+    assert!((status.cfo - 2000.0 / RATE).abs() < 1e-5 && (status.clock_ppm + 3.0).abs() < 0.5, "{status:?}");
+    let error = errors(&outcome)[0];
     assert!(error < -11.0, "{error} dB");
 }
 
@@ -183,23 +178,10 @@ fn a_receiver_without_its_transmitter_follows_another_box() -> Result<()> {
     connect!(fg, repeat > input[0].sink);
     let runtime = Runtime::new();
     let sending = runtime.start(fg).unwrap();
-    let trackers = vec![vec![("nlms".into(), tracker("nlms", &[], 1.0))]];
-    let parts = Parts {
-        radio,
-        frame: frame(),
-        level: LEVEL,
-        trackers,
-        lead: 0,
-        every: 4096,
-        skip: 5000,
-        samples: Some(400_000),
-        time: None,
-        keep: 0,
-    };
-    let finished = live::build(parts, None).unwrap().run(&AtomicBool::new(false), Duration::from_secs(1), |_| ()).unwrap();
+    let outcome = follow(radio, vec![("nlms".into(), tracker("nlms", &[], 1.0))], 400_000, 5000, Duration::from_secs(1), |_| ());
     sender.stop().store(true, Ordering::Relaxed);
     sending.wait().unwrap();
-    let error = finished.tracks().unwrap()[0].1.series().total().nmse_db();
+    let error = errors(&outcome)[0];
     assert!(error < -8.0, "{error} dB");
     Ok(())
 }

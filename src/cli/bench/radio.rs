@@ -10,7 +10,7 @@ use crate::blocks::{Radio, RadioConfig, Repeat, SoapySink, SoapySource};
 
 /// Seconds a sample from a sink through amplifier, four fading taps and noise to a source.
 pub(super) fn unpaced(samples: u64) -> Result<f64> {
-    let device = format!("driver={},pace=fast,doppler=5000,snr=20", crate::radio::DRIVER);
+    let device = format!("driver={},pace=fast,doppler_hz=5000,snr_db=20", crate::radio::DRIVER);
     let mut radio = Radio::open(&RadioConfig { patient: true, ..RadioConfig::duplex(&device, 5.4e9, 5e6) })?;
     let repeat = Repeat::new(Signal::new(1 << 14).tx, radio.stop());
     let (sink, source) = (SoapySink::new(&mut radio)?, SoapySource::new(&mut radio)?.limit(samples));

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::blocks::Track;
 use crate::channel::Scenario;
 use crate::cli::run::dashboard::{self, Dashboard, Ends, ServeArgs};
 use crate::cli::run::input::{self, Origin, Sight};
@@ -26,7 +25,7 @@ pub(super) fn rates(time: Duration) -> Result<(f64, f64)> {
     for choice in filters::choose(&wanted, "filter", &filters::streams())? {
         let (settled, tracker) = choice.settle(survey.power)?;
         settings.push(settled);
-        run.push(Filter { name: choice.recipe.name.into(), track: Track::new(tracker).observed(), prediction: None, error: None });
+        run.push(Filter::new(choice.recipe.name, tracker));
     }
     let subject = Subject {
         source: survey.source,
@@ -48,11 +47,11 @@ pub(super) fn rates(time: Duration) -> Result<(f64, f64)> {
         let stop = stop.clone();
         move || view(&url, &stop)
     });
-    let plan = Plan { source, filters: vec![run], advance: survey.advance, equalize: false, done: 0, samples: None, record: None };
-    let watch = Watch { stop: &stop, time: Some(time), watchdog: &|| None, every: dashboard::EVERY, together: false, threads: None };
+    let plan = Plan { filters: vec![run], advance: survey.advance, ..Plan::default() };
+    let watch = Watch { time: Some(time), every: dashboard::EVERY, ..Watch::new(&stop) };
     // Rates by whether somebody looked; the present phase: since when, from which sample, with whom.
     let (mut rates, mut phase) = ([Vec::new(), Vec::new()], (Instant::now(), 0, false));
-    graph::run(plan, &watch, |view| {
+    graph::run(source, plan, &watch, |view| {
         let samples = view.filters.iter().map(|filter| filter.probe.read().samples).min().unwrap_or(0);
         let (since, from, watched) = phase;
         if dashboard.watched() != watched {

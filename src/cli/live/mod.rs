@@ -25,10 +25,10 @@ use super::run::{
     input::{self, LONGEST_FRAME},
     report,
 };
-use crate::blocks::{End, Health, IqSink, Radio, RadioConfig, Track};
+use crate::blocks::{End, Health, IqSink, Radio, RadioConfig, SyncStatus, Track};
 use crate::filter::registry::Settings;
-use crate::flowgraphs::track::{self as graph, Filter, Outcome, Plan, Source, SyncStatus, View, Watch};
-use crate::iq::Recording;
+use crate::flowgraphs::track::{self as graph, Filter, Outcome, Plan, Source, View, Watch};
+use crate::iq::{Recording, State};
 use crate::ofdm::{self, RandomBits, Transmitter};
 use crate::{Error, Result, metrics, radio};
 use keep_up::KeepUp;
@@ -169,7 +169,13 @@ impl Session<'_> {
             settings,
         };
         let record = self.args.record.as_deref();
-        let record = record.map(|folder| recorder::Recorder { folder, facts: &subject.facts, frequency: config.frequency, rate, force: self.args.output.force });
+        let record = record.map(|folder| recorder::Recorder {
+            folder,
+            facts: &subject.facts,
+            frequency: config.frequency,
+            rate,
+            force: self.args.output.force,
+        });
         // A viewer cannot stop what the command line wants recorded.
         let recorder = self.args.serve.recorder().filter(|_| record.is_none());
         let ends = Ends {
@@ -181,30 +187,23 @@ impl Session<'_> {
         let mut dashboard = Dashboard::start(&self.args.serve, &subject, ends)?;
         let plan = Plan {
             record: record.as_ref().map(|record| record.received()).transpose()?.or_else(|| recorder.map(IqSink::switched)),
-            source: Source::Radio(Box::new(radio), self.frame.to_vec(), self.args.amplitude()),
             filters: channels,
             advance: survey.advance,
-            equalize: false,
-            done: 0,
             samples,
+            ..Plan::default()
         };
         if let Some(record) = &record {
-            record.sent(self.frame)?;
+            record.sent(self.frame, self.waveform.as_ref())?;
         }
         let time = seconds.filter(|_| !config.patient).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let watch = Watch {
-            stop: interrupt::watch(),
-            time: time.map(|time| time.saturating_add(START)),
-            watchdog: &|| None,
-            every: if dashboard.is_some() { dashboard::EVERY } else { SECOND },
-            together: false,
-            threads: None,
-        };
+        let every = if dashboard.is_some() { dashboard::EVERY } else { SECOND };
+        let watch = Watch { every, time: time.map(|time| time.saturating_add(START)), ..Watch::new(interrupt::watch()) };
         let mut keep_up = KeepUp::new(self.args.adaptive_budget, budgets);
         let mut last = (Instant::now(), 0);
-        let mut outcome = graph::run(plan, &watch, |view| {
+        let source = Source::Radio(Box::new(radio), self.frame.to_vec(), self.args.amplitude());
+        let mut outcome = graph::run(source, plan, &watch, |view| {
             if last.0.elapsed() >= SECOND || dashboard.is_none() {
-                last = show(view, &health, last, config.queue);
+                last = show(view, &health, last, config.queue, rate);
                 keep_up.look(view, &health);
             }
             dashboard.iter_mut().for_each(|dashboard| dashboard.look(&subject, view));
@@ -239,7 +238,8 @@ fn ends(config: &RadioConfig) -> String {
 fn facts(config: &RadioConfig, radio: &Radio) -> Vec<(&'static str, serde_json::Value)> {
     let mut facts = vec![("date", json!(recorder::now())), ("device", json!(ends(config)))];
     facts.push(("rate_hz", json!(radio.rate())));
-    let ends = [("tx", soapysdr::Direction::Tx, &config.tx, radio.tx_device()), ("rx", soapysdr::Direction::Rx, &config.rx, radio.rx_device())];
+    let ends =
+        [("tx", soapysdr::Direction::Tx, &config.tx, radio.tx_device()), ("rx", soapysdr::Direction::Rx, &config.rx, radio.rx_device())];
     for (name, direction, end, device) in ends {
         let (Some(end), Some(device)) = (end, device) else { continue };
         let channel = end.channels.first().copied().unwrap_or(0);
@@ -280,23 +280,27 @@ fn not_found(health: &Health) -> Error {
 }
 
 /// A line a second.
-fn show(view: &View<'_>, health: &Arc<Health>, last: (Instant, u64), queue: usize) -> (Instant, u64) {
+fn show(view: &View<'_>, health: &Arc<Health>, last: (Instant, u64), queue: usize, radio_rate: f64) -> (Instant, u64) {
     let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let now = of(&health.received);
     let rate = (now - last.1) as f64 / last.0.elapsed().as_secs_f64();
     let figures: Vec<_> = view.filters.iter().map(|f| format!("{} {:.1}", f.name, f.probe.read().nmse_db)).collect();
-    let lock = |sync: &SyncStatus| match (sync.locked, &sync.failure) {
-        (true, _) => format!("offset {:.2e}, clock {:.1} ppm", sync.cfo, sync.clock_ppm),
-        (false, Some(failure)) => format!("searching: {failure}"),
-        (false, None) => "searching".into(),
+    let lock = |sync: &SyncStatus| match (sync.state, &sync.failure) {
+        (State::Locked | State::Doubtful, _) => {
+            format!("delay {:.2}, carrier {:.1} Hz, clock {:.1} ppm", sync.delay_samples, sync.cfo * radio_rate, sync.clock_ppm)
+        }
+        (_, Some(failure)) => format!("searching: {failure}"),
+        (_, None) => "searching".into(),
     };
     let locks: Vec<_> = view.sync.iter().map(lock).collect();
-    let clipped = if view.levels.clipped > 0 { format!(", {} clipped", view.levels.clipped) } else { String::new() };
+    let level = view.levels.map_or(String::new(), |levels| match levels.clipped {
+        0 => format!("{:.0} dBFS", levels.power_dbfs()),
+        clipped => format!("{:.0} dBFS, {clipped} clipped", levels.power_dbfs()),
+    });
     eprintln!(
-        "{} s: {:.2} MS/s, {:.0} dBFS{clipped}, NMSE dB: {}; {}; queue {}/{queue}, {} overflows, {} underflows, {} in gaps",
+        "{} s: {:.2} MS/s, {level}, NMSE dB: {}; {}; queue {}/{queue}, {} overflows, {} underflows, {} in gaps",
         view.elapsed.as_secs(),
         rate / 1e6,
-        view.levels.power_dbfs(),
         figures.join(", "),
         locks.join("; "),
         health.depth.load(Ordering::Relaxed),

@@ -138,10 +138,15 @@ impl Args {
                 ..End::new(device.as_str())
             })
         };
-        let patient = super::patient(rx) && tx.is_none_or(|tx| super::patient(tx));
+        let mut tx = tx.map(|tx| end(tx, &[self.tx_channel], &self.tx_antenna, &self.tx_gain, "tx-gain")).transpose()?;
+        if let Some(tx) = tx.as_mut().filter(|tx| super::simulated(&tx.device) && tx.gain.is_none() && tx.gains.is_empty()) {
+            // Without a wish the simulated amplifier is driven into saturation: what this is about should show.
+            tx.gain = Some((SATURATED + self.backoff).clamp(0.0, 60.0));
+        }
+        let patient = super::patient(rx) && tx.as_ref().is_none_or(|tx| super::patient(&tx.device));
         Ok(RadioConfig {
             rx: Some(end(rx, &self.channel, &self.antenna, &self.rx_gain, "rx-gain")?),
-            tx: tx.map(|tx| end(tx, &[self.tx_channel], &self.tx_antenna, &self.tx_gain, "tx-gain")).transpose()?,
+            tx,
             frequency: self.freq.unwrap_or(5.4e9),
             rate,
             clock_source: self.clock_source.clone(),
@@ -182,6 +187,9 @@ impl Args {
         Ok(Some((0..=steps as usize).map(|k| from + k as f64 * step).collect()))
     }
 }
+
+/// The TX gain in dB at which a signal of mean power 1 drives the simulated amplifier 6 dB into saturation.
+const SATURATED: f64 = 46.0;
 
 /// Gain elements by name, in dB.
 type Elements = Vec<(String, f64)>;

@@ -6,13 +6,13 @@ use std::time::SystemTime;
 use num_complex::Complex32;
 use serde_json::{Map, Value};
 
-use crate::Result;
 use crate::blocks::IqSink;
-use crate::cli::run::input::REPEATED;
+use crate::cli::run::input::{REPEATED, WAVEFORM};
 use crate::iq::{
     Datatype, Pair, Writer,
     sigmf::{Capture, Meta, datetime},
 };
+use crate::{Result, ofdm};
 
 /// Where the recordings go, and what they say of themselves.
 pub(super) struct Recorder<'a> {
@@ -43,9 +43,12 @@ impl Recorder<'_> {
     }
 
     /// Writes the frame, which says that it is repeated.
-    pub(super) fn sent(&self, frame: &[Complex32]) -> Result<()> {
+    pub(super) fn sent(&self, frame: &[Complex32], waveform: Option<&ofdm::Config>) -> Result<()> {
         let mut meta = self.meta();
         meta.global.extra.insert(REPEATED.into(), true.into());
+        if let Some(waveform) = waveform.and_then(|config| serde_json::to_value(config).ok()) {
+            meta.global.extra.insert(WAVEFORM.into(), waveform);
+        }
         let mut writer = Writer::create(self.folder.join("tx"), meta, self.force)?;
         writer.write(frame)?;
         writer.finish().map(drop)

@@ -68,8 +68,8 @@ fn level(session: &Session<'_>, config: &RadioConfig, gain: f64) -> Result<(Leve
     let level = Level {
         gain,
         filters: outcome.filters.iter().map(|(name, summary)| (name.clone(), summary.series.total().nmse_db())).collect(),
-        level_dbfs: outcome.levels.power_dbfs(),
-        clipped: outcome.levels.clipped,
+        level_dbfs: outcome.levels.map_or(f64::NAN, |levels| levels.power_dbfs()),
+        clipped: outcome.levels.map_or(0, |levels| levels.clipped),
         evm_percent: report::evm_percent(&subject, &filters),
         pairs: pairs.unwrap_or_default(),
     };

@@ -243,8 +243,7 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
     let total_power = power.iter().sum::<f64>() / STEPS as f64;
     // Over ten steps, so that the curves can be told apart.
     let smooth = |curve: &[f64]| -> Vec<[f64; 2]> {
-        let point =
-            |(i, w): (usize, &[f64])| [i as f64 * 10.0 + 5.0, crate::dsp::db(w.iter().sum::<f64>() / w.len() as f64, total_power)];
+        let point = |(i, w): (usize, &[f64])| [i as f64 * 10.0 + 5.0, crate::dsp::db(w.iter().sum::<f64>() / w.len() as f64, total_power)];
         curve.chunks(10).enumerate().map(point).collect()
     };
     let curves_of: Vec<NmseCurve> = names

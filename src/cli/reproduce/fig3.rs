@@ -118,9 +118,8 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         .collect();
     report.csv(
         &header,
-        (0..STEPS).map(|t| {
-            [t as f64 + 1.0, mean[t], db(powers(t), 1.0)].into_iter().chain(repetitions.iter().map(|r| r.error[t])).collect()
-        }),
+        (0..STEPS)
+            .map(|t| [t as f64 + 1.0, mean[t], db(powers(t), 1.0)].into_iter().chain(repetitions.iter().map(|r| r.error[t])).collect()),
     )?;
     let at = |step: usize| mean_and_error(&repetitions.iter().map(|r| r.error[step - 1]).collect::<Vec<_>>());
     let lines: Vec<Line> = MOMENTS

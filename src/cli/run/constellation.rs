@@ -84,10 +84,12 @@ fn symbols(config: &Config, frames: bool, start: u64, first: usize, end: usize) 
         false => (length, 0, 1),
         true => (config.frame_samples() + config.gap * config.oversampling, config.preamble_samples(), config.symbols),
     };
-    let begins = |frame: u64, symbol: usize| (frame * period as u64 + (preamble + symbol * length) as u64).checked_sub(start).map(|at| at as usize);
+    let begins =
+        |frame: u64, symbol: usize| (frame * period as u64 + (preamble + symbol * length) as u64).checked_sub(start).map(|at| at as usize);
     let frames_there = start / period as u64..(start + end as u64).div_ceil(period as u64);
     let all = frames_there.flat_map(|frame| (0..count).map(move |symbol| (frame, symbol)));
-    let starts: Vec<usize> = all.filter_map(|(frame, symbol)| begins(frame, symbol)).filter(|at| *at >= first && at + length <= end).collect();
+    let starts: Vec<usize> =
+        all.filter_map(|(frame, symbol)| begins(frame, symbol)).filter(|at| *at >= first && at + length <= end).collect();
     starts.windows(2).filter(|pair| pair[1] == pair[0] + length).map(|pair| (pair[0], pair[1])).collect()
 }
 

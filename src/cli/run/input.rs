@@ -9,9 +9,9 @@ use super::{Sent, Waveform};
 use crate::{
     Error, Result,
     channel::{Scenario, TestBed},
-    flowgraphs::track::{Source, Step},
+    flowgraphs::track::Source,
     iq::{
-        self, Pair, Recording,
+        self, Pair, Pairs, Recording, Synchroniser,
         align::{Alignment, Options, align_recordings},
     },
     metrics,
@@ -42,7 +42,13 @@ impl FromStr for Align {
 pub(in crate::cli) enum Origin {
     Bed(Box<Scenario>),
     /// Two recordings; without `rx`, `tx` is a collection or a folder that holds both.
-    Recordings { tx: PathBuf, rx: Option<PathBuf>, format: Option<iq::Format>, align: Align, trim: bool },
+    Recordings {
+        tx: PathBuf,
+        rx: Option<PathBuf>,
+        format: Option<iq::Format>,
+        align: Align,
+        trim: bool,
+    },
 }
 
 /// What the filters see of the streams.
@@ -62,6 +68,9 @@ const ALIGNED: &str = "kaflow:aligned";
 
 /// The key of a recording that is one frame, which its transmitter repeated.
 pub(in crate::cli) const REPEATED: &str = "kaflow:repeated";
+
+/// The key of such a recording's OFDM waveform.
+pub(in crate::cli) const WAVEFORM: &str = "kaflow:ofdm";
 
 /// What is known of the streams before the run.
 pub(in crate::cli) struct Survey {
@@ -106,34 +115,41 @@ pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Sur
     let sample_rate = rx.sample_rate().or(tx.sample_rate());
     if repeated {
         let frame = tx.read_up_to(LONGEST_FRAME)?;
-        let survey = Survey { sample_rate, total: rx.len(), source, ..of_frame(&frame, sight)? };
+        let config = tx.meta().global.extra.get(WAVEFORM).and_then(|value| serde_json::from_value(value.clone()).ok());
+        let waveform = config.map(|config| Waveform { config, sent: Sent::Repeated(frame.clone()) });
+        let survey = Survey { sample_rate, total: rx.len(), source, waveform, ..of_frame(&frame, sight)? };
         return Ok((Source::Repeated(frame, rx), survey));
     }
-    let (step, found) = match align {
-        Align::None => (Step::Whole(0), None),
-        Align::Delay(delay) if delay.fract() == 0.0 => (Step::Whole(delay as i64), None),
-        Align::Delay(delay) => (Step::Known(only_delay(delay)), None),
+    let (sync, found) = match align {
+        Align::None => (Synchroniser::delay(0), None),
+        Align::Delay(delay) if delay.fract() == 0.0 => (Synchroniser::delay(delay as i64), None),
+        Align::Delay(delay) => (Synchroniser::known(Alignment::only_delay(delay)), None),
         // What was written in step needs no search.
-        Align::Auto if says(&tx, ALIGNED) && says(&rx, ALIGNED) => (Step::Whole(0), None),
+        Align::Auto if says(&tx, ALIGNED) && says(&rx, ALIGNED) => (Synchroniser::delay(0), None),
         Align::Auto => {
             let found = align_recordings(&mut tx, &mut rx, Options::default())?;
             (worth_undoing(found, &look, rx.len()), Some(found))
         }
     };
+    let late = sync.status().alignment.map_or(0, |a| a.whole());
     let start = |recording: &mut Recording| -> Result<Vec<Complex32>> {
-        let samples = recording.read_up_to(LOOK + whole(&step).unsigned_abs().min(1 << 20) as usize)?;
+        let samples = recording.read_up_to(LOOK + late.unsigned_abs().min(1 << 20) as usize)?;
         recording.seek(0)?;
         Ok(samples)
     };
-    let pairs = in_step(&step, &start(&mut tx)?, &start(&mut rx)?);
-    let (skip_tx, skip_rx) = (whole(&step).min(0).unsigned_abs(), whole(&step).max(0).unsigned_abs());
+    let (mut ahead, mut pairs) = (sync.clone(), Pairs::default());
+    ahead.send(&start(&mut tx)?, None);
+    ahead.receive(&start(&mut rx)?, None);
+    ahead.finish(&mut pairs)?;
+    let (skip_tx, skip_rx) = (late.min(0).unsigned_abs(), late.max(0).unsigned_abs());
     let total = tx.len().saturating_sub(skip_tx).min(rx.len().saturating_sub(skip_rx));
     if total == 0 {
-        return Err(Error::Data(format!("the recordings do not overlap at a delay of {} samples", whole(&step))));
+        return Err(Error::Data(format!("the recordings do not overlap at a delay of {late} samples")));
     }
+    let pairs = (pairs.tx, pairs.rx);
     let survey = Survey { sample_rate, alignment: found, total, source, ..look_at(pairs, found.map_or(0, |a| a.advance), sight)? };
     let total = survey.total.saturating_sub(survey.advance as u64);
-    Ok((Source::Recordings(tx, rx, step), Survey { total, ..survey }))
+    Ok((Source::Recordings(tx, rx, sync), Survey { total, ..survey }))
 }
 
 fn bed(scenario: &Scenario, sight: Sight) -> Result<(Source, Survey)> {
@@ -199,50 +215,16 @@ fn look_at((tx, rx): (Vec<Complex32>, Vec<Complex32>), ahead: usize, sight: Sigh
 }
 
 /// What of an alignment is worth undoing: where it would make no difference the samples stay as they were recorded. Levels always do.
-fn worth_undoing(found: Alignment, look: &Look, samples: u64) -> Step {
+fn worth_undoing(found: Alignment, look: &Look, samples: u64) -> Synchroniser {
     let mut correct = Alignment { gain: 1.0, ..found };
     if look.real {
         // Real-valued samples stay real.
         (correct.cfo, correct.dc.im, correct.inverted) = (0.0, 0.0, false);
     }
     let turns = correct.cfo.abs() * samples as f64;
-    let no_difference = correct.fraction().abs() < 0.02 && turns < 0.01 && correct.dc.norm_sqr() < 1e-4 * look.rx_power && !correct.inverted;
-    if no_difference { Step::Whole(correct.whole()) } else { Step::Known(correct) }
-}
-
-fn whole(step: &Step) -> i64 {
-    match step {
-        Step::Whole(samples) => *samples,
-        Step::Known(alignment) => alignment.whole(),
-    }
-}
-
-fn in_step(step: &Step, tx: &[Complex32], rx: &[Complex32]) -> (Vec<Complex32>, Vec<Complex32>) {
-    let samples = match step {
-        Step::Known(alignment) => return alignment.apply(tx, rx),
-        Step::Whole(samples) => *samples,
-    };
-    let tx = tx.get(samples.min(0).unsigned_abs() as usize..).unwrap_or_default();
-    let rx = rx.get(samples.max(0).unsigned_abs() as usize..).unwrap_or_default();
-    let n = tx.len().min(rx.len());
-    (tx[..n].to_vec(), rx[..n].to_vec())
-}
-
-/// A delay and nothing else.
-fn only_delay(delay: f64) -> Alignment {
-    Alignment {
-        delay,
-        peak: 0.0,
-        advance: 0,
-        cfo: 0.0,
-        gain: 1.0,
-        phase: 0.0,
-        dc: Default::default(),
-        inverted: false,
-        confidence: 1.0,
-        explained: 1.0,
-        coherence: 0,
-    }
+    let no_difference =
+        correct.fraction().abs() < 0.02 && turns < 0.01 && correct.dc.norm_sqr() < 1e-4 * look.rx_power && !correct.inverted;
+    if no_difference { Synchroniser::delay(correct.whole()) } else { Synchroniser::known(correct) }
 }
 
 /// One path alone must be a pair; whoever gave one recording forgot the other.

@@ -27,7 +27,8 @@ const SHOWN: usize = 4;
 /// the best filter with a curve saw at that moment is taken out of them, and without such a filter there is nothing to see.
 pub(super) fn amplifier(subject: &Subject, filters: &[Tracked<'_>]) -> Result<Option<Picture>> {
     let Some(best) = filters.first().and_then(|f| f.stretch()).filter(|_| !subject.equalize) else { return Ok(None) };
-    let learned: Vec<(&str, &Stretch, &[(f64, Complex64)])> = filters.iter().filter_map(|f| Some((f.name, &**f.stretch()?, curve_of(f.stretch()?)?))).collect();
+    let learned: Vec<(&str, &Stretch, &[(f64, Complex64)])> =
+        filters.iter().filter_map(|f| Some((f.name, &**f.stretch()?, curve_of(f.stretch()?)?))).collect();
     let direct = coherent(&best.input, &best.target);
     let level = |stretch: &Stretch, gain: &[(f64, Complex64)]| match direct {
         true => level(gain, &stretch.input, &stretch.target),
@@ -39,8 +40,9 @@ pub(super) fn amplifier(subject: &Subject, filters: &[Tracked<'_>]) -> Result<Op
         (scatter(pairs, DOTS), "Received against sent amplitude", String::new())
     } else if let Some((name, stretch, _)) = learned.first() {
         let dots = scatter(without_channel(stretch).into_iter(), DOTS);
-        let caption =
-            format!("Dots: received samples without the channel, as {name} saw it just then: its curve, plus the errors divided by the taps.");
+        let caption = format!(
+            "Dots: received samples without the channel, as {name} saw it just then: its curve, plus the errors divided by the taps."
+        );
         (dots, "The amplifier, seen through the channel", caption)
     } else {
         return Ok(None);
@@ -201,7 +203,11 @@ pub(super) fn taps(subject: &Subject, filters: &[Tracked<'_>]) -> Option<Picture
         let moments = f.summary.taps.moments();
         let count = moments.iter().map(|(_, taps)| taps.len()).max().unwrap_or(0);
         let at = |l: usize| moments.iter().map(|(_, taps)| taps.get(l).copied().unwrap_or(Complex64::new(f64::NAN, f64::NAN))).collect();
-        Taps { name: f.name.to_owned(), times: moments.iter().map(|(at, _)| *at as f64 * scale).collect(), taps: (0..count).map(at).collect() }
+        Taps {
+            name: f.name.to_owned(),
+            times: moments.iter().map(|(at, _)| *at as f64 * scale).collect(),
+            taps: (0..count).map(at).collect(),
+        }
     };
     let channels: Vec<Taps> = with_taps.iter().take(SHOWN).map(channel).collect();
     let title = "Estimated taps over time";

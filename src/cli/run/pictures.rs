@@ -117,6 +117,7 @@ fn symbols(subject: &Subject, best: &Tracked<'_>) -> Option<Picture> {
         clouds.push(cloud(best.name, &points.equalised));
     }
     let title = if subject.equalize { "Constellation before and after the filter" } else { "Constellation as a receiver sees it" };
-    let all: Vec<_> = ofdm::Constellation::new(config.modulation).points().iter().map(|z| Complex64::new(z.re.into(), z.im.into())).collect();
+    let all: Vec<_> =
+        ofdm::Constellation::new(config.modulation).points().iter().map(|z| Complex64::new(z.re.into(), z.im.into())).collect();
     Some(Picture { name: "constellation", figure: constellations(title, &clouds, &all), csv })
 }

@@ -10,7 +10,8 @@ use super::{
     pictures::{self, Picture},
     ranked, signal,
 };
-use crate::flowgraphs::track::{Outcome, SyncStatus};
+use crate::blocks::SyncStatus;
+use crate::flowgraphs::track::Outcome;
 use crate::{Error, Result, files, plot};
 
 /// Refuses outputs that are there already, unless they may be replaced, or that could not be written in the end.
@@ -225,7 +226,9 @@ fn plain(fact: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Number(number) if number.is_f64() => format!("{:.3}", number.as_f64().unwrap_or(f64::NAN)),
         Value::Array(list) => list.iter().map(plain).collect::<Vec<_>>().join(", "),
-        Value::Object(map) => map.iter().map(|(name, fact)| format!("{} {}", name.replace('_', " "), plain(fact))).collect::<Vec<_>>().join(", "),
+        Value::Object(map) => {
+            map.iter().map(|(name, fact)| format!("{} {}", name.replace('_', " "), plain(fact))).collect::<Vec<_>>().join(", ")
+        }
         other => other.to_string(),
     }
 }

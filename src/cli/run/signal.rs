@@ -18,9 +18,8 @@ pub(super) fn spectrum(samples: &[Complex32], rate: f64) -> Result<Option<Psd>> 
 
 /// Level and clipping of what was received, its signal-to-noise ratio, what leaks into the neighbouring channels, the error vectors of its symbols.
 pub(super) fn figures(subject: &Subject, outcome: &Outcome, best: Option<&Tracked<'_>>) -> Map<String, Value> {
-    let levels = &outcome.levels;
     let mut figures = Map::new();
-    if levels.samples > 0 {
+    if let Some(levels) = outcome.levels.filter(|levels| levels.samples > 0) {
         figures.insert("level_dbfs".into(), json!(levels.power_dbfs()));
         figures.insert("peak_dbfs".into(), json!(levels.peak_dbfs()));
         figures.insert("clipped_samples".into(), json!(levels.clipped));

@@ -135,17 +135,12 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let recorder = args.serve.recorder();
     let record = recorder.clone().map(IqSink::switched);
     let mut dashboard = Dashboard::start(&args.serve, &subject, Ends { recorder, ..Ends::default() })?;
-    let plan = Plan { source, filters: vec![filters], advance: survey.advance, equalize: sight.equalize, done, samples: None, record };
-    let watch = Watch {
-        stop: interrupt::watch(),
-        time: None,
-        watchdog: &|| None,
-        every: if dashboard.is_some() { dashboard::EVERY } else { Duration::from_millis(100) },
-        together: args.files.checkpoint.is_some(),
-        threads: args.threads,
-    };
+    let plan = Plan { filters: vec![filters], advance: survey.advance, equalize: sight.equalize, done, samples: None, record };
+    let together = args.files.checkpoint.is_some();
+    let every = if dashboard.is_some() { dashboard::EVERY } else { Duration::from_millis(100) };
+    let watch = Watch { every, together, threads: args.threads, ..Watch::new(interrupt::watch()) };
     let mut progress = Progress::new(args.watch, survey.total, done);
-    let outcome = graph::run(plan, &watch, |view| {
+    let outcome = graph::run(source, plan, &watch, |view| {
         progress.show(view);
         dashboard.iter_mut().for_each(|dashboard| dashboard.look(&subject, view));
     })?;
@@ -197,7 +192,15 @@ impl Files {
     }
 
     /// Where a filter's output goes, if anywhere.
-    fn sink(&self, output: &OutputArgs, rate: Option<f64>, name: &str, port: &str, done: u64, collector: Option<&Collector>) -> Result<Option<IqSink>> {
+    fn sink(
+        &self,
+        output: &OutputArgs,
+        rate: Option<f64>,
+        name: &str,
+        port: &str,
+        done: u64,
+        collector: Option<&Collector>,
+    ) -> Result<Option<IqSink>> {
         if let Some(path) = self.predictions.as_ref().filter(|_| port == "prediction") {
             let mut sink = raw(path, done)?;
             if let Some(collector) = collector.cloned() {

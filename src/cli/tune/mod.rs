@@ -107,8 +107,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
     let burn_in = args.burn_in.unwrap_or(samples / 4);
     let seen = rx.len().min(FINAL * samples);
-    let later =
-        if seen >= samples + samples / 2 { Data::new(tx[..seen].to_vec(), rx[..seen].to_vec(), taps, samples).ok() } else { None };
+    let later = if seen >= samples + samples / 2 { Data::new(tx[..seen].to_vec(), rx[..seen].to_vec(), taps, samples).ok() } else { None };
     tx.truncate(samples);
     rx.truncate(samples);
     let data = Data::new(tx, rx, taps, burn_in)?;
@@ -193,12 +192,7 @@ fn finals(found: &mut [search::Found], later: &Data) -> Result<Vec<String>> {
     Ok(notes)
 }
 
-fn by_search(
-    args: &Args,
-    choices: &[Choice],
-    data: &Data,
-    later: Option<&Data>,
-) -> Result<(Vec<Tuned>, Vec<Landscape>)> {
+fn by_search(args: &Args, choices: &[Choice], data: &Data, later: Option<&Data>) -> Result<(Vec<Tuned>, Vec<Landscape>)> {
     let space = |choice: &Choice| Space::new(choice.recipe, &choice.given, choice.budget(), data);
     let spaces = choices.iter().map(space).collect::<Result<Vec<_>>>()?;
     let mut found = search(&spaces, data, Plan { candidates: args.candidates, seed: args.seed })?;

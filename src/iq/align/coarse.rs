@@ -1,5 +1,7 @@
 //! Step 1: the delay to a sample, and whether the spectrum is mirrored, whatever the carrier offset.
 
+use std::ops::RangeInclusive;
+
 use num_complex::Complex64;
 use rustfft::FftPlanner;
 
@@ -23,7 +25,7 @@ pub(super) struct Coarse {
     pub(super) confidence: f64,
 }
 
-pub(super) fn find(tx: &[Complex64], rx: &[Complex64], max_delay: usize) -> Result<Coarse> {
+pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delays: &RangeInclusive<i64>) -> Result<Coarse> {
     let size = (tx.len() + rx.len()).next_power_of_two();
     let mut planner = FftPlanner::new();
     let (forward, backward) = (planner.plan_fft_forward(size), planner.plan_fft_inverse(size));
@@ -47,8 +49,8 @@ pub(super) fn find(tx: &[Complex64], rx: &[Complex64], max_delay: usize) -> Resu
 
     // Only delays that leave an overlap of an eighth: the few products at the rims prove nothing.
     let rim = tx.len().min(rx.len()) / 8;
-    let first = -((tx.len() - rim).min(max_delay) as i64);
-    let last = (rx.len() - rim).min(max_delay) as i64;
+    let first = (rim as i64 - tx.len() as i64).max(*delays.start());
+    let last = (rx.len() as i64 - rim as i64).min(*delays.end());
     let at = |delay: i64| delay.rem_euclid(size as i64) as usize;
     let best = |power: &[f64]| (first..=last).max_by(|&i, &j| power[at(i)].total_cmp(&power[at(j)])).unwrap_or(0);
     let (delay, other) = (best(&straight), best(&mirrored));

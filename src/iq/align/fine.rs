@@ -9,14 +9,10 @@ use num_complex::Complex64;
 use rustfft::FftPlanner;
 
 use super::carrier::{Carrier, overlap};
+use super::normal::{AFTER, BEFORE, Equations, Grid, WIDE};
 
 /// More samples than these do not make the fraction better than it needs to be.
 const MAX_SAMPLES: usize = 1 << 16;
-
-/// Paths before and after the coarse delay that can be part of the grid.
-const BEFORE: i64 = 5;
-const AFTER: i64 = 12;
-const WIDE: usize = (BEFORE + AFTER + 1) as usize;
 
 /// The most paths of a grid.
 const MAX_PATHS: usize = 10;
@@ -38,20 +34,8 @@ pub(super) struct Fine {
     pub(super) phase: f64,
     pub(super) dc: Complex64,
     pub(super) explained: f64,
-}
-
-/// Normal equations of one block for all `WIDE` paths.
-struct Block {
-    gram: [[Complex64; WIDE]; WIDE],
-    cross: [Complex64; WIDE],
-    power: f64,
-}
-
-/// A grid: its first path (an index into the wide window) and how many there are.
-#[derive(Clone, Copy)]
-struct Grid {
-    first: usize,
-    paths: usize,
+    /// Paths of the grid before the first one that counts, and from it on.
+    pub(super) support: (usize, usize),
 }
 
 pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delay: i64, carrier: &Carrier) -> Fine {
@@ -92,7 +76,7 @@ pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delay: i64, carrier: &Car
     // The channel on that grid, block by block.
     let shifted = spectrum.delayed(fraction);
     let solved = blocks(&shifted, rx, &range, length);
-    let taps: Vec<Vec<Complex64>> = solved.iter().map(|block| solve(block, grid)).collect();
+    let taps: Vec<Vec<Complex64>> = solved.iter().map(|block| block.solve(grid)).collect();
     let strength: Vec<f64> = (0..grid.paths).map(|i| taps.iter().map(|h| h[i].norm_sqr()).sum()).collect();
     let strongest = argmax(&strength);
     let first = strength.iter().position(|&s| s >= strength[strongest] / 16.0).unwrap_or(strongest);
@@ -124,6 +108,7 @@ pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delay: i64, carrier: &Car
         phase,
         dc: dc / f64::from(count.max(1)),
         explained,
+        support: (first, grid.paths - first),
     }
 }
 
@@ -134,12 +119,12 @@ fn argmax(values: &[f64]) -> usize {
 /// How many paths before `origin` a channel needs to explain as much as one that reaches back as far as it can.
 ///
 /// Not the strength of single paths: those of an oversampled signal are nearly dependent, and a fit spreads over all of them.
-fn precursors(blocks: &[Block], origin: usize, length: usize) -> usize {
+fn precursors(blocks: &[Equations], origin: usize, length: usize) -> usize {
     let from = |first: usize| {
         let paths = WIDE - first;
         let mut left = 0.0;
         for block in blocks {
-            let (_, y) = factor(block, Grid { first, paths });
+            let y = block.factor(Grid { first, paths }).halve(&block.cross);
             left += (block.power - y[..paths].iter().map(|y| y.norm_sqr()).sum::<f64>()).max(0.0);
         }
         left / (1.0 - paths as f64 / length as f64)
@@ -185,45 +170,19 @@ impl Spectrum {
 }
 
 /// Normal equations of whole blocks. `tx[n - range.start + 64 + WIDE - 1 - i]` is path `i` at sample `n`.
-fn blocks(tx: &[Complex64], rx: &[Complex64], range: &std::ops::Range<usize>, length: usize) -> Vec<Block> {
-    let mut blocks = Vec::with_capacity(range.len() / length);
-    for start in range.clone().step_by(length).take_while(|start| start + length <= range.end) {
-        let zero = Complex64::default();
-        let mut block = Block { gram: [[zero; WIDE]; WIDE], cross: [zero; WIDE], power: 0.0 };
-        let newest = start - range.start + 64 + WIDE - 1;
-        for (k, z) in rx[start..start + length].iter().enumerate() {
-            let u = &tx[newest + k + 1 - WIDE..=newest + k];
-            let first = u[WIDE - 1].conj();
-            for i in 0..WIDE {
-                block.cross[i] += u[WIDE - 1 - i].conj() * z;
-                block.gram[0][i] += first * u[WIDE - 1 - i];
-            }
-            block.power += z.norm_sqr();
-        }
-        // One step down the diagonal the same products are summed one sample earlier: only the two at the ends differ.
-        let end = newest + length - 1;
-        for i in 1..WIDE {
-            for j in i..WIDE {
-                let (enters, leaves) = (tx[newest - i].conj() * tx[newest - j], tx[end + 1 - i].conj() * tx[end + 1 - j]);
-                block.gram[i][j] = block.gram[i - 1][j - 1] + enters - leaves;
-            }
-            for j in 0..i {
-                block.gram[i][j] = block.gram[j][i].conj();
-            }
-        }
-        blocks.push(block);
-    }
-    blocks
+fn blocks(tx: &[Complex64], rx: &[Complex64], range: &std::ops::Range<usize>, length: usize) -> Vec<Equations> {
+    let starts = range.clone().step_by(length).take_while(|start| start + length <= range.end);
+    starts.map(|start| Equations::new(&tx[start - range.start + 64..][..length + WIDE - 1], &rx[start..start + length])).collect()
 }
 
 /// What grids of 1, 2, ... paths that begin at `first` leave unexplained, corrected for what they would explain of noise. Infinite where there is no such grid.
-fn unexplained(blocks: &[Block], first: usize, length: usize) -> [f64; MAX_PATHS] {
+fn unexplained(blocks: &[Equations], first: usize, length: usize) -> [f64; MAX_PATHS] {
     let most = MAX_PATHS.min(WIDE - first);
     let mut left = [f64::INFINITY; MAX_PATHS];
     left[..most].fill(0.0);
     for block in blocks {
         // One factorisation serves all: the smaller ones are its corners.
-        let (_, y) = factor(block, Grid { first, paths: most });
+        let y = block.factor(Grid { first, paths: most }).halve(&block.cross);
         let mut remains = block.power;
         for (left, y) in left.iter_mut().zip(&y[..most]) {
             remains -= y.norm_sqr();
@@ -234,43 +193,4 @@ fn unexplained(blocks: &[Block], first: usize, length: usize) -> [f64; MAX_PATHS
         *left /= 1.0 - (i + 1) as f64 / length as f64;
     }
     left
-}
-
-type Lower = [[Complex64; WIDE]; WIDE];
-
-/// Cholesky's factor of the grid's part of the Gram matrix, and the solution `y` of `L y = cross`: the energy that `k` paths explain is that of the first `k` of `y`.
-fn factor(block: &Block, grid: Grid) -> (Lower, [Complex64; WIDE]) {
-    let n = grid.paths;
-    let at = |i: usize, j: usize| block.gram[grid.first + i][grid.first + j];
-    // An oversampled signal's Gram matrix is nearly singular.
-    let load = 1e-6 * (0..WIDE).map(|i| block.gram[i][i].re).sum::<f64>() / WIDE as f64;
-    let mut lower = [[Complex64::default(); WIDE]; WIDE];
-    let mut y = [Complex64::default(); WIDE];
-    for i in 0..n {
-        for j in 0..i {
-            let inner: Complex64 = (0..j).map(|k| lower[i][k] * lower[j][k].conj()).sum();
-            lower[i][j] = (at(i, j) - inner) / lower[j][j].re;
-        }
-        let pivot = at(i, i).re + load - (0..i).map(|k| lower[i][k].norm_sqr()).sum::<f64>();
-        if pivot <= 0.0 || pivot.is_nan() {
-            // Silence, or a path that follows from the others: it explains nothing.
-            lower[i] = [Complex64::default(); WIDE];
-            lower[i][i] = f64::INFINITY.into();
-            continue;
-        }
-        lower[i][i] = pivot.sqrt().into();
-        let inner: Complex64 = (0..i).map(|k| lower[i][k] * y[k]).sum();
-        y[i] = (block.cross[grid.first + i] - inner) / lower[i][i].re;
-    }
-    (lower, y)
-}
-
-/// Least squares on the grid's part of the normal equations.
-fn solve(block: &Block, grid: Grid) -> Vec<Complex64> {
-    let (lower, mut h) = factor(block, grid);
-    for i in (0..grid.paths).rev() {
-        let inner: Complex64 = (i + 1..grid.paths).map(|k| lower[k][i].conj() * h[k]).sum();
-        h[i] = (h[i] - inner) / lower[i][i].re;
-    }
-    h[..grid.paths].to_vec()
 }

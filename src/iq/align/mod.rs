@@ -9,19 +9,19 @@
 //!    coherence time.
 //! 4. *Gain, DC and precursors* from the same fit.
 
-mod apply;
 mod carrier;
 mod coarse;
 mod fine;
+pub(super) mod normal;
 #[cfg(test)]
 mod tests;
 
-pub use apply::Corrector;
+use std::ops::RangeInclusive;
 
 use num_complex::{Complex32, Complex64};
 use serde::Serialize;
 
-use super::Recording;
+use super::{Pairs, Recording, Synchroniser};
 use crate::{Error, Result};
 
 /// What the search may assume.
@@ -66,6 +66,9 @@ pub struct Alignment {
     pub explained: f64,
     /// For how many samples the channel stays the same, about; the search's own limit when it does not change.
     pub coherence: usize,
+    /// Paths before the first one and from it on, as many as explain what was received.
+    #[serde(skip)]
+    pub(crate) support: (usize, usize),
 }
 
 fn as_pair<S: serde::Serializer>(z: &Complex64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
@@ -73,6 +76,36 @@ fn as_pair<S: serde::Serializer>(z: &Complex64, serializer: S) -> std::result::R
 }
 
 impl Alignment {
+    /// A delay, positive when `rx` is late, and nothing else.
+    pub fn only_delay(delay: f64) -> Self {
+        Self {
+            delay,
+            peak: 0.0,
+            advance: 0,
+            cfo: 0.0,
+            gain: 1.0,
+            phase: 0.0,
+            dc: Complex64::default(),
+            inverted: false,
+            confidence: 1.0,
+            explained: 1.0,
+            coherence: 0,
+            support: (0, 1),
+        }
+    }
+
+    /// Two streams that run together: `tx`, and `rx` without delay, carrier offset, DC and inversion. Both have the length of the overlap; levels stay as they were.
+    ///
+    /// For recordings that do not fit into memory see [`Synchroniser::known`](super::Synchroniser::known).
+    pub fn apply(&self, tx: &[Complex32], rx: &[Complex32]) -> (Vec<Complex32>, Vec<Complex32>) {
+        let (mut sync, mut out) = (Synchroniser::known(*self), Pairs::default());
+        sync.send(tx, None);
+        sync.receive(rx, None);
+        // A place that is told needs no search, which alone could fail.
+        let _ = sync.finish(&mut out);
+        (out.tx, out.rx)
+    }
+
     /// The delay's nearest whole number of samples.
     pub fn whole(&self) -> i64 {
         self.delay.round() as i64
@@ -99,13 +132,19 @@ pub fn align(tx: &[Complex32], rx: &[Complex32], options: Options) -> Result<Ali
     if options.samples < MIN_SAMPLES {
         return Err(Error::parameter("samples", format!("at least {MIN_SAMPLES}"), options.samples));
     }
+    let most = i64::try_from(options.max_delay).unwrap_or(i64::MAX);
+    align_within(&tx[..tx.len().min(options.samples)], &rx[..rx.len().min(options.samples)], -most..=most)
+}
+
+/// As [`align`], with all samples and delays from one to another.
+pub(super) fn align_within(tx: &[Complex32], rx: &[Complex32], delays: RangeInclusive<i64>) -> Result<Alignment> {
     for (name, samples) in [("tx", tx), ("rx", rx)] {
         if samples.len() < MIN_SAMPLES {
             return Err(Error::Data(format!("{name} has {} samples: at least {MIN_SAMPLES} are needed to align", samples.len())));
         }
     }
-    let tx = tame(&tx[..tx.len().min(options.samples)]);
-    let mut rx = tame(&rx[..rx.len().min(options.samples)]);
+    let tx = tame(tx);
+    let mut rx = tame(rx);
     for (name, samples) in [("tx", &tx), ("rx", &rx)] {
         let first = samples[0];
         if samples.iter().all(|&z| z == first) {
@@ -115,7 +154,7 @@ pub fn align(tx: &[Complex32], rx: &[Complex32], options: Options) -> Result<Ali
     let mean = rx.iter().sum::<Complex64>() / rx.len() as f64;
     rx.iter_mut().for_each(|z| *z -= mean);
 
-    let coarse = coarse::find(&tx, &rx, options.max_delay)?;
+    let coarse = coarse::find(&tx, &rx, &delays)?;
     if coarse.inverted {
         rx.iter_mut().for_each(|z| *z = z.conj());
     }
@@ -137,6 +176,7 @@ pub fn align(tx: &[Complex32], rx: &[Complex32], options: Options) -> Result<Ali
         confidence: coarse.confidence,
         explained: fine.explained,
         coherence: carrier.coherence,
+        support: fine.support,
     })
 }
 

@@ -104,12 +104,14 @@ function status(state) {
   const share = state.rate / hello.sample_rate;
   if (hello.sample_rate) entries.push(['against real time', `${text(100 * share, 1)} %`, hello.radio && share < 0.95 && state.elapsed > 3]);
   if (Number.isFinite(state.level_dbfs)) entries.push(['level', `${text(state.level_dbfs, 0.1)} dBFS`], ['peak', `${text(state.peak_dbfs, 0.1)} dBFS`]);
-  entries.push(['clipped', state.clipped, state.clipped > 0], ['in gaps', state.gap_samples, state.gap_samples > 0]);
+  if (state.clipped !== null) entries.push(['clipped', state.clipped, state.clipped > 0]);
+  entries.push(['in gaps', state.gap_samples, state.gap_samples > 0]);
   state.sync.forEach((sync, n) => {
     const name = state.sync.length > 1 ? `in step ${n}` : 'in step';
     const offset = hello.sample_rate ? `${text(sync.cfo * hello.sample_rate, 0.1)} Hz` : `${text(sync.cfo)} cycles a sample`;
     const how = `delay ${text(sync.delay_samples, 0.01)} samples, offset ${offset}, clock ${text(sync.clock_ppm, 0.01)} ppm`;
-    entries.push([name, sync.locked ? how : `searching${sync.failure ? `: ${sync.failure}` : ''}`, !sync.locked]);
+    const found = sync.state === 'locked' || sync.state === 'doubtful';
+    entries.push([name, found ? how : [sync.state, sync.failure].filter(Boolean).join(': '), sync.state !== 'locked']);
   });
   if (state.radio) {
     const r = state.radio;

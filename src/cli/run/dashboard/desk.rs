@@ -10,10 +10,10 @@ use super::super::Subject;
 use super::history::History;
 use super::states::{Kept, States};
 use super::{Ends, Tuner};
-use crate::blocks::{self, Levels, Recorder};
+use crate::blocks::{self, Levels, Recorder, SyncStatus};
 use crate::cli::interrupt;
 use crate::filter::registry::{self, Parameter, Settings, Spacing, Unit, Value, Values};
-use crate::flowgraphs::track::{Seen, SyncStatus, View};
+use crate::flowgraphs::track::{Seen, View};
 use crate::iq::{Datatype, Writer, sigmf::Capture, sigmf::Meta};
 use crate::metrics::Spread;
 use crate::ofdm::Constellation;
@@ -53,7 +53,7 @@ struct Moment {
     /// Samples a second of the slowest filter.
     rate: f64,
     sync: Vec<SyncStatus>,
-    levels: Levels,
+    levels: Option<Levels>,
     /// When "now" began, and how many samples the slowest filter had tracked.
     since: (Duration, u64),
     errors: Vec<Errors>,
@@ -232,11 +232,11 @@ impl Control for Desk {
         };
         let sync = |s: &SyncStatus| {
             json!({
-                "locked": s.locked, "delay_samples": s.delay_samples, "cfo": s.cfo, "clock_ppm": s.clock_ppm, "gain": s.gain, "searches": s.searches,
+                "state": format!("{:?}", s.state).to_lowercase(), "delay_samples": s.delay_samples, "cfo": s.cfo, "clock_ppm": s.clock_ppm, "gain": s.gain, "searches": s.searches,
                 "gap_samples": s.gap_samples, "failure": s.failure,
             })
         };
-        let levels = Some(moment.levels).filter(|levels| levels.samples > 0);
+        let levels = moment.levels.filter(|levels| levels.samples > 0);
         let radio = self.tuner.as_ref().map(|tuner| tuner.state());
         let missing = radio.as_ref().and_then(|radio| radio["gap_samples"].as_u64()).unwrap_or(0);
         json!({
@@ -244,7 +244,7 @@ impl Control for Desk {
             "rate": moment.rate,
             "level_dbfs": levels.map(|levels| levels.power_dbfs()),
             "peak_dbfs": levels.map(|levels| levels.peak_dbfs()),
-            "clipped": moment.levels.clipped,
+            "clipped": levels.map(|levels| levels.clipped),
             "gap_samples": moment.sync.iter().map(|s| s.gap_samples).max().unwrap_or(0).max(missing),
             "sync": moment.sync.iter().map(sync).collect::<Vec<_>>(),
             "filters": self.knobs.iter().enumerate().map(filter).collect::<Vec<_>>(),

@@ -1,0 +1,343 @@
+//! From probes to corrections.
+
+use num_complex::Complex64;
+
+use super::line::Segment;
+use super::lock::Mark;
+use super::probe::{Probe, grid, moved};
+use super::search::{EXPLAINED, SEARCH, SLOW};
+use super::{BLOCK, Pairs, Reference, State, Synchroniser};
+use crate::iq::align::Alignment;
+use crate::iq::align::normal::{AFTER, BEFORE, Grid, WIDE};
+
+/// A fit is better than another when it leaves less than this share of what the other leaves.
+const BETTER: f64 = 0.8;
+
+/// What a probe may leave more than usual before the places around are looked at.
+const UNUSUAL: f64 = 1.5;
+
+/// Probes in a row that may explain nothing before the place is given up.
+const MISSES: u32 = 2;
+
+/// Blocks that may wait at most while nothing is sent.
+const PATIENCE: usize = 8;
+
+/// Two clocks are taken for one until the delay is off by so much.
+const OFF: f64 = 0.15;
+
+/// The largest offset of the clocks that is believed, in samples a sample.
+const FASTEST: f64 = 200e-6;
+
+/// How the place is followed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Follower {
+    /// The paths that explain what is received; from an alignment, and more when they come up.
+    grid: Option<Grid>,
+    /// The share of the power that is usually left.
+    usual: f64,
+    /// Mean power of the reference.
+    sent: f64,
+    misses: u32,
+    /// No probe has confirmed the place since it was found.
+    fresh: u32,
+    /// What was said to be missing before the block, while no probe has confirmed it.
+    claim: Option<u64>,
+    delay: Delay,
+    carrier: Carrier,
+}
+
+/// What a probe says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Verdict {
+    Good,
+    /// Nothing was sent, or there was too little of it.
+    Nothing,
+    /// The response has moved by so many samples.
+    Moved(i64),
+    Bad,
+}
+
+impl Follower {
+    pub(super) fn new(found: &Alignment) -> Self {
+        Self {
+            grid: Some(grid(found.support)),
+            usual: (1.0 - found.explained).clamp(1e-4, 1.0),
+            fresh: 1,
+            delay: Delay::default(),
+            ..Self::default()
+        }
+    }
+
+    fn grid(&mut self) -> Grid {
+        *self.grid.get_or_insert(Grid { first: BEFORE as usize, paths: 1 })
+    }
+
+    fn assess(&mut self, probe: Option<&Probe>) -> Verdict {
+        let Some(probe) = probe else { return Verdict::Nothing };
+        if probe.sent <= 1e-3 * self.sent {
+            return Verdict::Nothing;
+        }
+        let grid = self.grid();
+        let here = if probe.power > 0.0 { probe.left(grid) } else { return Verdict::Bad };
+        if here.all <= UNUSUAL * self.usual && here.last <= 2.0 * UNUSUAL * self.usual {
+            return Verdict::Good;
+        }
+        let (late, _, delayed) = probe.late(grid);
+        let drifts = late.abs() < 0.6 && delayed < BETTER * here.all;
+        // The best other place.
+        let places = (-(WIDE as i64)..WIDE as i64).filter(|&s| s != 0).filter_map(|s| moved(grid, s).map(|g| (s, g, probe.left(g))));
+        if let Some((by, there, left)) = places.min_by(|a, b| a.2.all.total_cmp(&b.2.all)) {
+            let better = left.all < BETTER * here.all && !(drifts && delayed < left.all);
+            if better && 1.0 - left.all > EXPLAINED {
+                // Paths that come up look the same, but leave the old ones where they were.
+                let first = grid.first.min(there.first);
+                let hull = Grid { first, paths: grid.paths.max(there.paths) + grid.first.abs_diff(there.first) };
+                if probe.left(hull).all > BETTER * left.all {
+                    return Verdict::Moved(by);
+                }
+                self.grid = Some(hull);
+                return Verdict::Good;
+            }
+            // The last piece alone: something has happened in the middle of the probe.
+            if left.last < 0.5 * here.last && !drifts && here.last > 2.0 * UNUSUAL * self.usual && 1.0 - left.last > 0.5 {
+                return Verdict::Bad;
+            }
+        }
+        if 1.0 - here.all > EXPLAINED { Verdict::Good } else { Verdict::Bad }
+    }
+}
+
+impl Synchroniser {
+    /// Takes note of a new segment of the received stream.
+    pub(super) fn cross(&mut self, segment: &Segment) {
+        self.segment = Some(segment.time);
+        if segment.claim == Some(0) {
+            self.unsure = self.expected.is_some() || !self.held.is_empty();
+        }
+        if let Some(follower) = &mut self.follower
+            && segment.claim.is_some()
+        {
+            follower.claim = segment.claim;
+            follower.carrier.last = None;
+        }
+    }
+
+    /// Looks at the end of the newest block and decides what is to be done.
+    pub(super) fn judge(&mut self, start: Mark, at_break: bool, out: &mut Pairs) {
+        let (Some(follower), Some(lock), Some(held)) = (&mut self.follower, &mut self.lock, self.held.last()) else { return };
+        let received = if held.made.is_empty() { self.received.items_from(held.rx_item, held.count) } else { &held.made };
+        let (reference, tx) = (&self.reference, held.tx);
+        let probe = Probe::new(received, |place, out| reference.fill(tx + place, out));
+        let verdict = follower.assess(probe.as_ref());
+        match verdict {
+            Verdict::Good => {
+                if let Some(probe) = &probe {
+                    follower.learn(probe, lock);
+                    let explained = (1.0 - probe.left(follower.grid()).all).max(0.0);
+                    let gain = (explained * probe.power / probe.sent).sqrt();
+                    self.status.gain += (gain - self.status.gain) * 0.1;
+                }
+                (follower.misses, follower.fresh, follower.claim) = (0, 0, None);
+                self.status.state = State::Locked;
+                self.release(usize::from(!at_break), out);
+                self.tell();
+            }
+            Verdict::Nothing => {
+                let sure = self.status.state == State::Locked && follower.claim.is_none();
+                let keep = if at_break && sure { 0 } else { PATIENCE };
+                self.release(keep, out);
+            }
+            Verdict::Moved(by) if follower.claim.is_some() => {
+                // What was said to be missing is not quite what is.
+                follower.claim = None;
+                lock.rewind(start);
+                lock.tx -= by;
+                self.status.gap_samples = self.status.gap_samples.saturating_add_signed(-by);
+                self.unmake();
+            }
+            Verdict::Moved(by) => {
+                lock.tx -= by;
+                follower.misses = 0;
+                follower.carrier.last = None;
+                self.status.slips += 1;
+                self.doubt(State::Doubtful);
+            }
+            Verdict::Bad => {
+                if let Some(claim) = follower.claim.take().filter(|&n| n > 0) {
+                    // Perhaps nothing is missing at all.
+                    lock.rewind(start);
+                    lock.tx -= claim as i64;
+                    self.status.gap_samples = self.status.gap_samples.saturating_sub(claim);
+                    self.unmake();
+                    return;
+                }
+                self.status.state = State::Doubtful;
+                if follower.fresh > 0 {
+                    // Where the search began something else was received.
+                    follower.fresh += 1;
+                    let give_up = follower.fresh as usize > 2 + SEARCH / BLOCK;
+                    let here = lock.rx;
+                    self.doubt(State::Doubtful);
+                    if give_up {
+                        self.lose(here);
+                    }
+                    return;
+                }
+                follower.misses += 1;
+                if follower.misses >= MISSES {
+                    let first = self.held.first().map_or(lock.rx, |held| lock.rx - (lock.tx - held.tx));
+                    self.lose(first);
+                } else if let Some(held) = self.held.last_mut() {
+                    held.doubtful = true;
+                }
+            }
+        }
+    }
+
+    /// Forgets the newest block, which is going to be made again.
+    fn unmake(&mut self) {
+        self.unsure |= self.held.pop().is_some_and(|held| held.unsure);
+    }
+
+    /// Leaves out what is held.
+    fn doubt(&mut self, state: State) {
+        for held in self.held.drain(..) {
+            self.status.doubtful_samples += held.count as u64;
+            self.unsure |= held.unsure;
+        }
+        self.status.state = state;
+    }
+
+    /// At the end of the streams: what no probe has contradicted is put out.
+    pub(super) fn close(&mut self, out: &mut Pairs) {
+        if self.status.state == State::Locked {
+            self.release(0, out);
+        } else {
+            self.doubt(self.status.state);
+        }
+        if let Reference::Stream(line) = &mut self.reference {
+            line.forget(line.next());
+        }
+    }
+}
+
+impl Follower {
+    /// Delay, clock and carrier, from a probe that is in its place, before the next pair of `lock`.
+    fn learn(&mut self, probe: &Probe, lock: &mut super::Lock) {
+        let grid = self.grid();
+        let weight = if self.sent == 0.0 { 1.0 } else { 0.05 };
+        self.sent += (probe.sent - self.sent) * weight;
+        self.usual += (probe.left(grid).all.clamp(1e-4, 1.0) - self.usual) * 0.1;
+        let (late, variance, _) = probe.late(grid);
+        if late.abs() < 1.0 {
+            self.delay.measure(late, variance, lock.tx);
+        }
+        let delay = &mut self.delay;
+        if lock.interpolates() || (delay.late.abs() > OFF && delay.variance[0] < 0.05 * 0.05) {
+            lock.shift(delay.late);
+            lock.rate = (lock.rate + delay.drift).clamp(-FASTEST, FASTEST);
+            (delay.late, delay.drift) = (0.0, 0.0);
+        }
+        let response = probe.response(grid);
+        if let Some(cfo) = self.carrier.measure(response, lock.rx, lock.cfo != 0.0) {
+            lock.set_cfo((lock.cfo + cfo).clamp(-0.5, 0.5));
+        }
+    }
+}
+
+/// A Kalman filter over how late the stream is read and how that grows from sample to sample: what two clocks do that are each steady.
+#[derive(Clone, Debug)]
+struct Delay {
+    late: f64,
+    drift: f64,
+    /// Of `late`, of both, of `drift`.
+    variance: [f64; 3],
+    /// The time in the reference of the last measurement.
+    time: Option<i64>,
+    /// Measurements in a row that were not believed.
+    odd: u32,
+}
+
+impl Default for Delay {
+    fn default() -> Self {
+        Self { late: 0.0, drift: 0.0, variance: [0.2 * 0.2, 0.0, 60e-6 * 60e-6], time: None, odd: 0 }
+    }
+}
+
+impl Delay {
+    /// What fading does to a measurement, in samples.
+    const FADING: f64 = 0.01;
+    /// How much the drift may change from block to block: 1 ppm in some seconds; and the delay, besides.
+    const RESTLESS: f64 = 6e-10;
+    const WANDER: f64 = 5e-4;
+
+    fn measure(&mut self, late: f64, variance: f64, time: i64) {
+        let [a, b, c] = self.variance;
+        let pairs = (time - self.time.replace(time).unwrap_or(time)).max(0) as f64;
+        self.late += pairs * self.drift;
+        let [a, b, c] = [
+            a + 2.0 * pairs * b + pairs * pairs * c + Self::WANDER * Self::WANDER,
+            b + pairs * c,
+            c + Self::RESTLESS * Self::RESTLESS,
+        ];
+        self.variance = [a, b, c];
+        let noise = variance + Self::FADING * Self::FADING;
+        let (off, spread) = (late - self.late, a + noise);
+        if off * off > 25.0 * spread {
+            self.odd += 1;
+            if self.odd >= 3 {
+                // Not an accident: what was believed is wrong.
+                *self = Self { late, time: self.time, ..Self::default() };
+            }
+            return;
+        }
+        self.odd = 0;
+        let (k, l) = (a / spread, b / spread);
+        self.late += k * off;
+        self.drift += l * off;
+        self.variance = [a * (1.0 - k), b * (1.0 - k), c - l * b];
+    }
+}
+
+/// The carrier offset from the phase between the responses of two probes.
+#[derive(Clone, Debug, Default)]
+struct Carrier {
+    last: Option<(Vec<Complex64>, i64)>,
+    /// The mean turn, and how many it is over.
+    mean: Complex64,
+    count: u32,
+}
+
+impl Carrier {
+    /// Turns over which a mean is taken before a carrier that was none is believed to be one.
+    const PROOF: u32 = 64;
+    /// The least of those, in cycles a sample: more than slow fading turns by.
+    const SURE: f64 = 5e-6;
+
+    /// What is to be added to the correction, in cycles a sample. `turning` says that there is one.
+    fn measure(&mut self, response: Vec<Complex64>, time: i64, turning: bool) -> Option<f64> {
+        let last = self.last.replace((response, time))?;
+        let (now, time) = self.last.as_ref()?;
+        let distance = (time - last.1) as f64;
+        if now.len() != last.0.len() || distance > 2.0 * BLOCK as f64 || distance < 1.0 {
+            return None;
+        }
+        let turn: Complex64 = now.iter().zip(&last.0).map(|(a, b)| a * b.conj()).sum();
+        let energy = |h: &[Complex64]| h.iter().map(|z| z.norm_sqr()).sum::<f64>();
+        let scale = (energy(now) * energy(&last.0)).sqrt();
+        if scale <= 0.0 {
+            return None;
+        }
+        let (turn, cycles) = (turn / scale, turn.arg() / std::f64::consts::TAU / distance);
+        if turning {
+            // The more the response has changed its shape, the less its phase says.
+            return Some(0.1 * turn.norm_sqr() * cycles).filter(|c| c.abs() > 1e-3 * SLOW);
+        }
+        self.count = (self.count + 1).min(Self::PROOF);
+        self.mean += (turn - self.mean) / f64::from(self.count);
+        let cycles = self.mean.arg() / std::f64::consts::TAU / distance;
+        (self.count == Self::PROOF && self.mean.norm() > 0.7 && cycles.abs() > Self::SURE).then_some(cycles)
+    }
+}
+
+const _: () = assert!(AFTER >= 8, "slips of a few samples stay in the window");

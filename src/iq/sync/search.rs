@@ -1,0 +1,195 @@
+//! Looking for the place.
+
+use num_complex::Complex32;
+
+use super::follow::Follower;
+use super::line::Line;
+use super::lock::Lock;
+use super::{BLOCK, Reference, State, Step, Synchroniser};
+use crate::Result;
+use crate::iq::align::{Alignment, align_within};
+
+/// Received samples that a search looks at.
+pub(super) const SEARCH: usize = 1 << 14;
+
+/// How far a stream of transmitted samples is looked at to either side of the old place.
+const SPAN: usize = 1 << 15;
+
+/// Samples of either stream that may wait inside.
+pub(super) const KEEP: usize = 1 << 18;
+
+/// Less than this share of the received power says nothing.
+pub(super) const EXPLAINED: f64 = 0.1;
+
+/// A level that differs from the last one by more than this factor in amplitude needs a better explanation.
+const JUMP: f64 = 10.0;
+
+/// A fraction of a sample that is left as it is.
+const CLOSE_ENOUGH: f64 = 0.1;
+
+/// Carrier offsets, in cycles a sample, that any tracker follows without noticing.
+pub(super) const SLOW: f64 = 1e-6;
+
+impl Synchroniser {
+    /// Looks for the place, once there is enough to look at.
+    pub(super) fn find(&mut self) -> Result<Step> {
+        let again = self.status.state == State::Lost;
+        match &self.reference {
+            Reference::Stream(line) if !again => {
+                let enough = |line: &Line| line.ended || line.next() - line.first() >= self.options.samples as i64;
+                if !enough(line) || !enough(&self.received) {
+                    return Ok(Step::Wait);
+                }
+                let start = |line: &Line| {
+                    let length = usize::try_from(line.next() - line.first()).unwrap_or(usize::MAX).min(self.options.samples);
+                    let mut samples = vec![Complex32::ZERO; length];
+                    line.fill(line.first(), &mut samples);
+                    samples
+                };
+                let origins = (line.first(), self.received.first());
+                let found = crate::iq::align::align(&start(line), &start(&self.received), self.options)?;
+                let lock = Lock::new(&found).from(origins.0, origins.1);
+                self.begin(lock);
+                Ok(Step::Again)
+            }
+            _ => Ok(self.find_near()),
+        }
+    }
+
+    /// Searches in the next received samples, for any place in a frame or for one near the last in a stream.
+    fn find_near(&mut self) -> Step {
+        let from = self.search_from.max(self.received.first());
+        self.search_from = from;
+        let until = from.saturating_add(SEARCH as i64);
+        if self.received.next() < until {
+            // What is left is too little.
+            if self.received.ended {
+                self.discard(self.received.next());
+                return Step::End;
+            }
+            return Step::Wait;
+        }
+        if let Some(behind) = self.received.last_break(from, until, SEARCH as u64 / 4) {
+            self.discard(behind);
+            return Step::Again;
+        }
+        let mut received = vec![Complex32::ZERO; SEARCH];
+        self.received.fill(from, &mut received);
+        // The reference as it would lie beside them, and as much around it as the delay may differ.
+        let (middle, span) = match &self.reference {
+            Reference::Frame(frame) => (0, frame.len() as i64 / 2),
+            Reference::Stream(_) => (from - self.last_delay, SPAN as i64),
+        };
+        if let Reference::Stream(line) = &self.reference {
+            if line.next() < middle + SEARCH as i64 + span && !line.ended {
+                return Step::Wait;
+            }
+        }
+        // The second look begins elsewhere in the frame: a delay right at the end of a period is found as another one.
+        let turns = if self.wants_sent() { [0, 0] } else { [0, span / 2] };
+        let mut sent = vec![Complex32::ZERO; SEARCH + 2 * span as usize];
+        for turn in turns {
+            self.reference.fill(middle - span + turn, &mut sent);
+            // Without a delay the two would be `span` apart.
+            match align_within(&sent, &received, 1 - 2 * span..=-1).and_then(|found| self.plausible(found)) {
+                Ok(found) => {
+                    self.status.failure = None;
+                    let lock = Lock::near(&found).from(middle - span + turn, from);
+                    self.begin(lock);
+                    return Step::Again;
+                }
+                Err(error) => self.status.failure = Some(error.to_string()),
+            }
+            if self.wants_sent() {
+                break;
+            }
+        }
+        self.discard(until);
+        Step::Again
+    }
+
+    /// Refuses what could be an accident.
+    fn plausible(&self, found: Alignment) -> Result<Alignment> {
+        let problem = if found.explained < EXPLAINED {
+            format!("the frame explains {:.0} % of what is received at its best place: that may be chance", 100.0 * found.explained)
+        } else if self.status.gain > 0.0 && found.explained < 0.5 && !(1.0 / JUMP..JUMP).contains(&(found.gain / self.status.gain)) {
+            format!("the level at the best place is {:.1} dB off", 20.0 * (found.gain / self.status.gain).log10())
+        } else {
+            return Ok(found);
+        };
+        Err(crate::Error::Data(problem))
+    }
+
+    /// Received samples before `time` are given up.
+    fn discard(&mut self, time: i64) {
+        let kept = self.received.between(self.search_from, time);
+        self.status.doubtful_samples += kept;
+        self.unsure |= self.expected.is_some();
+        self.search_from = time;
+        self.received.forget(time);
+        if let Reference::Stream(line) = &mut self.reference {
+            line.forget(time - self.last_delay - 2 * SPAN as i64);
+        }
+    }
+
+    /// Goes on from a place that was found.
+    fn begin(&mut self, mut lock: Lock) {
+        self.status.searches += 1;
+        let found = lock.alignment;
+        if self.most_advance > 0 {
+            self.advance.0 = found.advance.min(self.most_advance) as i64;
+        }
+        lock.jump(self.advance.1);
+        if let Some(follower) = &mut self.follower {
+            *follower = Follower::new(&found);
+        }
+        self.status.state = if self.follower.is_some() { State::Doubtful } else { State::Locked };
+        self.status.alignment = Some(found);
+        self.status.gain = found.gain;
+        self.segment = None;
+        self.lock = Some(lock);
+        self.tell();
+    }
+
+    /// Gives the place up and searches for it again, from `time` on.
+    pub(super) fn lose(&mut self, time: i64) {
+        if let Some(lock) = self.lock.take() {
+            self.last_delay = lock.rx - lock.tx;
+        }
+        self.held.clear();
+        self.status.state = State::Lost;
+        self.search_from = time;
+        // Nobody knows how many samples were lost, not even modulo the frame.
+        self.unsure = self.expected.is_some();
+    }
+
+    /// How far back in the reference a search may look.
+    pub(super) fn keep_sent(&self) -> i64 {
+        if self.follower.is_some() { (SPAN + 4 * BLOCK) as i64 } else { 0 }
+    }
+
+    /// Writes down where the lock is.
+    pub(super) fn tell(&mut self) {
+        let Some(lock) = &self.lock else { return };
+        let delay = lock.delay();
+        self.status.delay_samples = match &self.reference {
+            Reference::Frame(frame) => delay.rem_euclid(frame.len() as f64),
+            Reference::Stream(_) => delay,
+        };
+        (self.status.cfo, self.status.clock_ppm) = (lock.cfo, 1e6 * lock.rate);
+    }
+}
+
+impl Lock {
+    /// As an alignment says, less what is too little to be corrected: samples that can pass are passed.
+    fn near(found: &Alignment) -> Self {
+        let whole = if found.fraction().abs() < CLOSE_ENOUGH { found.delay.round() } else { found.delay };
+        // What a fading channel turns by within the time that it holds still is not the carrier's.
+        let slow = SLOW.max(0.1 / found.coherence.max(1) as f64);
+        let cfo = if found.cfo.abs() < slow { 0.0 } else { found.cfo };
+        let dc = if found.dc.norm() > 0.02 * found.gain { found.dc } else { Default::default() };
+        let mut lock = Self::new(&Alignment { delay: whole, cfo, dc, ..*found });
+        lock.alignment = *found;
+        lock
+    }
+}

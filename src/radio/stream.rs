@@ -1,0 +1,382 @@
+//! Streams of the simulated radio, with the quirks of a driver's.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use num_complex::Complex32;
+
+use super::air::{Event, Sent};
+use super::device::{Failure, Radio, lock};
+use super::format::Format;
+use super::quirks::{Course, Quirks};
+use super::receiver::{Receiver, Tuned};
+use super::{CHANNELS, Direction, Settings};
+use crate::channel::{Amplifier, Stage};
+use crate::error::require;
+use crate::{Error, Result};
+
+/// Samples that go through the channel, and that a read brings, at most.
+pub(super) const BLOCK: usize = 8192;
+
+/// Lost samples still pass through the channel, so that it has moved on afterwards; beyond so many it stands still instead.
+const PASSED_UNHEARD: u64 = 1 << 18;
+
+/// A receive stream that is set up.
+pub(super) struct RxStream {
+    channels: Vec<usize>,
+    format: Format,
+    /// Samples that a read brings at most.
+    mtu: usize,
+    receiver: Option<Receiver>,
+    /// Index of the next sample on the air; those before were delivered or lost.
+    next: u64,
+    /// Samples that were lost without a word: the clock of the time stamps has missed them.
+    slipped: u64,
+    /// Samples until the end of the burst that was asked for.
+    left: Option<u64>,
+    course: Course,
+    /// Reads that have still to time out.
+    stalled: u64,
+    sent: Sent,
+    /// A loss that has still to be told.
+    overflowed: bool,
+}
+
+impl RxStream {
+    /// Takes over what can change while running.
+    pub(super) fn update(&mut self, settings: &Settings, rate: f64) -> Result<()> {
+        self.receiver.as_mut().map_or(Ok(()), |receiver| receiver.update(settings, rate))
+    }
+
+    /// The true taps between two antennas.
+    pub(super) fn taps(&self, channel: usize, tx: usize) -> Option<Vec<Complex32>> {
+        self.receiver.as_ref()?.taps(self.channels.iter().position(|&c| c == channel)?, tx)
+    }
+}
+
+/// A transmit stream that is set up.
+pub(super) struct TxStream {
+    channels: Vec<usize>,
+    format: Format,
+    amplifiers: Vec<Option<Amplifier>>,
+    active: bool,
+    written: u64,
+}
+
+/// What a read brought.
+pub(super) struct Read {
+    pub(super) samples: usize,
+    /// The time of the first one, where the stream tells it.
+    pub(super) time_ns: Option<i64>,
+    /// The burst ends here.
+    pub(super) end: bool,
+}
+
+fn add(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+impl Radio {
+    pub(super) fn setup(&self, direction: Direction, format: &str, channels: &[usize], mtu: Option<usize>) -> Result<()> {
+        let format = format.parse()?;
+        let channels = if channels.is_empty() { vec![0] } else { channels.to_vec() };
+        for (i, &channel) in channels.iter().enumerate() {
+            let expected = "channels between 0 and 3, each once";
+            require(channel < CHANNELS && !channels[..i].contains(&channel), "channels", expected, channel as f64)?;
+        }
+        let mtu = mtu.unwrap_or(BLOCK);
+        require((1..=BLOCK).contains(&mtu), "bufflen", "between 1 and 8192 samples", mtu as f64)?;
+        let busy = || Error::Data("the device has one stream for each direction, and this one is in use".into());
+        let free = |used: bool| if used { Err(busy()) } else { Ok(()) };
+        let settings = lock(&self.settings).clone();
+        match direction {
+            Direction::Rx => {
+                let mut rx = lock(&self.rx);
+                free(rx.is_some())?;
+                *rx = Some(RxStream {
+                    channels,
+                    format,
+                    mtu,
+                    receiver: None,
+                    next: 0,
+                    slipped: 0,
+                    left: None,
+                    course: Course::new(settings.seed),
+                    stalled: 0,
+                    sent: Sent::default(),
+                    overflowed: false,
+                });
+            }
+            Direction::Tx => {
+                let mut tx = lock(&self.tx);
+                free(tx.is_some())?;
+                let amplifier = settings.scenario(self.air.rate())?.amplifier;
+                let amplifier = amplifier.as_ref().map(Amplifier::from_config).transpose()?;
+                *tx = Some(TxStream { amplifiers: vec![amplifier; channels.len()], channels, format, active: false, written: 0 });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn close(&self, direction: Direction) {
+        self.deactivate(direction);
+        match direction {
+            Direction::Rx => *lock(&self.rx) = None,
+            Direction::Tx => *lock(&self.tx) = None,
+        }
+    }
+
+    /// Begins at a time, or now; a receiver ends after `length` samples, or not at all with 0.
+    pub(super) fn activate(&self, direction: Direction, at_ns: Option<i64>, length: usize) -> Result<(), Failure> {
+        if self.gone.load(Ordering::Relaxed) {
+            return Err(Failure::Gone);
+        }
+        let other_active = match direction {
+            Direction::Tx => lock(&self.rx).as_ref().is_some_and(|rx| rx.receiver.is_some()),
+            Direction::Rx => lock(&self.tx).as_ref().is_some_and(|tx| tx.active),
+        };
+        if other_active && !self.full_duplex() {
+            return Err(Failure::NotSupported);
+        }
+        match direction {
+            Direction::Tx => {
+                lock(&self.tx).as_mut().ok_or(Failure::NotSupported)?.active = true;
+                self.air.activate_transmitter();
+            }
+            Direction::Rx => {
+                let mut rx = lock(&self.rx);
+                let rx = rx.as_mut().ok_or(Failure::NotSupported)?;
+                let settings = lock(&self.settings).clone();
+                let receiver = Receiver::new(&settings, &rx.channels, self.air.rate());
+                rx.receiver = Some(receiver.map_err(|_| Failure::NotSupported)?);
+                rx.next = self.air.listen(at_ns);
+                (rx.slipped, rx.stalled, rx.overflowed) = (0, 0, false);
+                rx.left = (length > 0).then_some(length as u64);
+                rx.course = Course::new(settings.seed);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn deactivate(&self, direction: Direction) {
+        match direction {
+            Direction::Tx => {
+                if let Some(tx) = lock(&self.tx).as_mut().filter(|tx| tx.active) {
+                    tx.active = false;
+                    self.air.stop_transmitter();
+                }
+            }
+            Direction::Rx => {
+                if let Some(rx) = lock(&self.rx).as_mut().filter(|rx| rx.receiver.is_some()) {
+                    rx.receiver = None;
+                    self.air.stop_listening();
+                }
+            }
+        }
+    }
+
+    /// The format, the number of channels and the largest read of a stream that is set up.
+    pub(super) fn layout(&self, direction: Direction) -> Option<(Format, usize, usize)> {
+        match direction {
+            Direction::Rx => lock(&self.rx).as_ref().map(|rx| (rx.format, rx.channels.len(), rx.mtu)),
+            Direction::Tx => lock(&self.tx).as_ref().map(|tx| (tx.format, tx.channels.len(), BLOCK)),
+        }
+    }
+
+    /// Reads up to `wanted` samples into one buffer for each channel, which has room for them in the stream's format.
+    pub(super) fn read(&self, buffers: &mut [&mut [u8]], wanted: usize, timeout: Duration) -> Result<Read, Failure> {
+        let deadline = Instant::now() + timeout;
+        if self.gone.load(Ordering::Relaxed) {
+            return Err(Failure::Gone);
+        }
+        let mut guard = lock(&self.rx);
+        let Some(rx) = guard.as_mut().filter(|rx| rx.receiver.is_some() && rx.left != Some(0)) else {
+            drop(guard);
+            std::thread::sleep(timeout);
+            return Err(Failure::Timeout);
+        };
+        let (quirks, real_time) = {
+            let settings = lock(&self.settings);
+            (settings.quirks, settings.real_time)
+        };
+        let strike = rx.course.strike(&quirks);
+        if strike.hang {
+            drop(guard);
+            loop {
+                std::thread::sleep(Duration::from_secs(3600));
+            }
+        }
+        if strike.vanish {
+            self.gone.store(true, Ordering::Relaxed);
+            return Err(Failure::Gone);
+        }
+        if strike.stall {
+            rx.stalled = quirks.stall;
+        }
+        if strike.jump && quirks.jump < 0 {
+            self.air.shift_clock(quirks.jump);
+        } else if strike.jump {
+            self.lose(rx, quirks.jump.unsigned_abs(), deadline)?;
+        }
+        if strike.slip {
+            self.lose(rx, quirks.slip, deadline)?;
+            rx.slipped += quirks.slip;
+        }
+        if strike.overflow {
+            self.lose(rx, quirks.overflow_length, deadline)?;
+            rx.overflowed = true;
+        }
+        if rx.stalled > 0 {
+            rx.stalled -= 1;
+            // Paced, a stall takes its time; unpaced only the result counts.
+            let pause = deadline.saturating_duration_since(Instant::now());
+            std::thread::sleep(if real_time { pause } else { pause.min(Duration::from_micros(50)) });
+            return Err(Failure::Timeout);
+        }
+        let tuned = self.tune(rx)?;
+        let left = rx.left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
+        let count = rx.course.length(&quirks, wanted.min(rx.mtu).min(left));
+        self.fill(rx, count, deadline);
+        if std::mem::take(&mut rx.overflowed) {
+            add(&self.losses.overflows, 1);
+            return Err(Failure::Overflow);
+        }
+        let Some(receiver) = &mut rx.receiver else { return Err(Failure::Timeout) };
+        let count = count.min(receiver.ready());
+        if count == 0 && wanted > 0 {
+            return Err(Failure::Timeout);
+        }
+        for (antenna, (buffer, tuned)) in buffers.iter_mut().zip(&tuned).enumerate() {
+            let peak = receiver.deliver(antenna, tuned.gain, count, rx.format, buffer);
+            self.level(rx.channels[antenna], peak);
+        }
+        let jitter_ns = |off: f64| (off * 1e9 / self.air.rate()).round() as i64;
+        let time_ns = rx.course.stamp(&quirks).map(|off| self.air.time_ns(Some(rx.next - rx.slipped)) + jitter_ns(off));
+        rx.next += count as u64;
+        rx.course.delivered(count);
+        rx.left = rx.left.map(|left| left - count as u64);
+        Ok(Read { samples: count, time_ns, end: rx.left == Some(0) })
+    }
+
+    /// Tunes the receiver to where its channels stand now.
+    fn tune(&self, rx: &mut RxStream) -> Result<[Tuned; CHANNELS], Failure> {
+        let mut tuned = [Tuned::default(); CHANNELS];
+        for (tuned, &channel) in tuned.iter_mut().zip(&rx.channels) {
+            *tuned = self.tuned(channel);
+        }
+        let Some(receiver) = &mut rx.receiver else { return Err(Failure::Timeout) };
+        let settings = lock(&self.settings);
+        let result = receiver.tune(&self.air.frequencies(), &tuned, &settings, self.air.rate());
+        result.map(|()| tuned).map_err(|_| Failure::NotSupported)
+    }
+
+    /// Brings `count` samples through the channel, as far as they come before the deadline.
+    fn fill(&self, rx: &mut RxStream, count: usize, deadline: Instant) {
+        let Some(receiver) = &mut rx.receiver else { return };
+        while receiver.ready() < count {
+            let Some(heard) = self.air.take((count - receiver.ready()).min(BLOCK), deadline, &mut rx.sent) else { return };
+            if heard.lost > 0 {
+                // What waited in the channel's delay is older than the loss: it goes with it.
+                let lost = heard.lost + receiver.discard(usize::MAX) as u64;
+                add(&self.losses.gap_samples, lost);
+                rx.next += lost;
+                rx.overflowed = true;
+            }
+            receiver.feed(&rx.sent, heard.samples);
+        }
+    }
+
+    /// Loses samples: they pass through the channel and are not delivered.
+    fn lose(&self, rx: &mut RxStream, count: u64, deadline: Instant) -> Result<(), Failure> {
+        let heard = count.min(PASSED_UNHEARD);
+        self.tune(rx)?;
+        let mut left = heard as usize;
+        while left > 0 {
+            let n = left.min(BLOCK);
+            self.fill(rx, n, deadline.max(Instant::now() + Duration::from_millis(100)));
+            let dropped = rx.receiver.as_mut().map_or(0, |r| r.discard(n));
+            if dropped == 0 {
+                // The transmitter has stopped writing: there is nothing to lose, and time jumps all the same.
+                self.air.skip(left as u64);
+                break;
+            }
+            left -= dropped;
+        }
+        self.air.skip(count - heard);
+        add(&self.losses.gap_samples, count);
+        rx.next += count;
+        Ok(())
+    }
+
+    /// Writes up to `wanted` samples, one buffer for each channel in the stream's format; gives how many were taken.
+    pub(super) fn write(
+        &self,
+        buffers: &[&[u8]],
+        wanted: usize,
+        at_ns: Option<i64>,
+        end: bool,
+        timeout: Duration,
+    ) -> Result<usize, Failure> {
+        if self.gone.load(Ordering::Relaxed) {
+            return Err(Failure::Gone);
+        }
+        let mut guard = lock(&self.tx);
+        let tx = guard.as_mut().filter(|tx| tx.active).ok_or(Failure::NotSupported)?;
+        let space = self.air.space(Instant::now() + timeout);
+        if space == 0 && wanted > 0 {
+            return Err(Failure::Timeout);
+        }
+        let (to_change, late) = punctuality(&lock(&self.settings).quirks, tx.written);
+        let count = [space, 2 * BLOCK as u64, to_change].into_iter().fold(wanted as u64, u64::min) as usize;
+        let mut sent = Sent::default();
+        for ((buffer, &channel), amplifier) in buffers.iter().zip(&tx.channels).zip(&mut tx.amplifiers) {
+            let out = &mut sent[channel];
+            tx.format.decode(&buffer[..count * tx.format.bytes()], out);
+            // The converter ends at full scale, whatever the program wrote.
+            let held = |x: f32| x.max(-1.0).min(1.0);
+            out.iter_mut().for_each(|z| *z = Complex32::new(held(z.re), held(z.im)));
+            let drive_db = self.drive_db(channel);
+            match amplifier {
+                // Within its range any gain is a back-off that the amplifier takes.
+                Some(amplifier) => {
+                    let _ = amplifier.set_ibo_db(-drive_db);
+                    amplifier.process(out);
+                }
+                None => out.iter_mut().for_each(|z| *z *= 10f64.powf(drive_db / 20.0) as f32),
+            }
+        }
+        tx.written += count as u64;
+        // The end of the burst is the end of what the program wrote, not of what there was room for.
+        self.air.transmit(sent, count, at_ns, end && count == wanted, late);
+        Ok(count)
+    }
+
+    /// The next event of a stream, and the time of the sample that it happened to.
+    pub(super) fn status(&self, direction: Direction, timeout: Duration) -> (Failure, Option<i64>) {
+        if direction == Direction::Rx || !self.air.transmitting() {
+            return (Failure::NotSupported, None);
+        }
+        let time = |time_ns: i64| self.has_time().then_some(time_ns);
+        match self.air.event(Instant::now() + timeout) {
+            Some((Event::Underflow, at)) => {
+                add(&self.losses.underflows, 1);
+                (Failure::Underflow, time(at))
+            }
+            Some((Event::Late, at)) => {
+                add(&self.losses.late, 1);
+                (Failure::Late, time(at))
+            }
+            None => (Failure::Timeout, None),
+        }
+    }
+}
+
+/// Whether what is written next is too late, and for how many samples that holds.
+fn punctuality(quirks: &Quirks, written: u64) -> (u64, bool) {
+    let (every, length) = (quirks.late_every, quirks.late_length);
+    if every == 0 || length == 0 {
+        return (u64::MAX, false);
+    }
+    let into = written % every;
+    if written >= every && into < length { (length.min(every) - into, true) } else { (every - into, false) }
+}
