@@ -1,6 +1,8 @@
 // The dashboard in a real browser: every picture draws, every control does what it says, and a lost connection comes back.
 //
 // usage: node tests/browser/dashboard.mjs KAFLOW PLAYWRIGHT_FOLDER [SCREENSHOT_FOLDER]
+//
+// PAGE=src/serve/page takes scripts and styles from there instead of the program, to try changes without building.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -53,6 +55,7 @@ async function open(browser, url, options = {}) {
   page.on('pageerror', (e) => page.complaints.push(String(e)));
   page.on('dialog', (d) => d.accept());
   page.on('request', (r) => { if (!r.url().startsWith('data:') && new URL(r.url()).origin !== new URL(url).origin) page.complaints.push(`asked ${r.url()}`); });
+  if (process.env.PAGE) await page.route(/\.(js|css)$/, (route) => route.fulfill({ path: join(process.env.PAGE, new URL(route.request().url()).pathname) }));
   await page.goto(url);
   return page;
 }

@@ -136,7 +136,8 @@ export function build(hello, call, page) {
   return (state) => {
     cards.forEach((card, n) => card.update(state.filters[n], state));
     record.setAttribute('aria-pressed', String(state.recording !== null));
-    say(told, state.recording !== null ? `recording to ${state.recording}` : state.recorded.length ? `recorded: ${state.recorded.join(', ')}` : 'nothing recorded');
+    if (state.record_failure) say(told, `ended before it was to: ${state.record_failure}`);
+    else say(told, state.recording !== null ? `recording to ${state.recording}` : state.recorded.length ? `recorded: ${state.recorded.join(', ')}` : 'nothing recorded');
     for (const [name, field] of fields) field.update(state.radio.settings[name]);
   };
 }

@@ -11,7 +11,7 @@ use crate::plot::AmplifierCurve;
 use crate::serve::frame::{Frame, Kind};
 
 /// Points of a cloud: more only hide one another.
-const CLOUD: usize = 1500;
+const CLOUD: usize = 1000;
 /// Taps of one filter.
 const TAPS: usize = 64;
 

@@ -38,7 +38,10 @@ pub(in crate::cli) struct ServeArgs {
 
 fn address(text: &str) -> Result<SocketAddr> {
     let expected = "an address and a port, such as 127.0.0.1:8080 (recordings stand before --serve, or write --serve=ADDRESS:PORT)";
-    text.parse().map_err(|_| Error::parameter("serve", expected, text))
+    let address: SocketAddr = text.parse().map_err(|_| Error::parameter("serve", expected, text))?;
+    // Whoever calls has to call this server by its name, and that is none.
+    let named = !address.ip().is_unspecified();
+    if named { Ok(address) } else { Err(Error::parameter("serve", "one address of this machine, not all of them", text)) }
 }
 
 impl ServeArgs {
