@@ -170,7 +170,10 @@ fn kinds(run: &Run, enough: &[(u8, u16)]) {
 #[test]
 fn frames_hold_every_picture_of_every_filter() {
     let folder = tempfile::tempdir().unwrap();
-    let run = Run::start(folder.path(), &["track", "--samples", "100000000000", "--serve", "--out", "out", "--filter", "nlms", "--filter", "mixture", "--filter", "fklms"]);
+    let run = Run::start(
+        folder.path(),
+        &["track", "--samples", "100000000000", "--serve", "--out", "out", "--filter", "nlms", "--filter", "mixture", "--filter", "fklms"],
+    );
     // Spectra, symbols, errors; taps of those that have some; curve and weights of the mixture.
     let of_all = [1, 2, 3, 4, 6].into_iter().flat_map(|kind| (0..3).map(move |filter| (kind, filter)));
     let wanted: Vec<_> = of_all.chain([(9, 0), (10, 0), (7, 1), (8, 1), (9, 1), (11, 1), (12, 1)]).collect();
@@ -191,6 +194,10 @@ fn no_folder_no_files_and_another_address_is_refused_in_words() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(words), "{said}");
     }
-    let taken = Command::new(env!("CARGO_BIN_EXE_kaflow")).current_dir(folder.path()).args(["track", "--serve", &run.host, "--samples", "1000", "--filter", "nlms"]).output().unwrap();
+    let taken = Command::new(env!("CARGO_BIN_EXE_kaflow"))
+        .current_dir(folder.path())
+        .args(["track", "--serve", &run.host, "--samples", "1000", "--filter", "nlms"])
+        .output()
+        .unwrap();
     assert!(String::from_utf8_lossy(&taken.stderr).contains(&format!("cannot serve on {}", run.host)));
 }

@@ -177,7 +177,14 @@ impl Radio {
             relapse: Relapse::new(matches!((&config.rx, &config.tx), (Some(rx), Some(tx)) if rx.device == tx.device)),
             streams: Mutex::new(streams),
         };
-        Ok(Self { rate, shared: Arc::new(shared), rx_device, tx_device, config: config.clone(), drive: Arc::new(AtomicU32::new(1f32.to_bits())) })
+        Ok(Self {
+            rate,
+            shared: Arc::new(shared),
+            rx_device,
+            tx_device,
+            config: config.clone(),
+            drive: Arc::new(AtomicU32::new(1f32.to_bits())),
+        })
     }
 
     /// The sample rate that the device has in fact.

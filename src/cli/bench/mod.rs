@@ -285,7 +285,12 @@ impl Bench {
     fn dashboard(&mut self) -> Result<Value> {
         let (alone, watched) = watched::rates(std::time::Duration::from_secs(if self.quick { 6 } else { 30 }))?;
         let lost = 1.0 - watched / alone;
-        say!("\nnlms, two-speed and mixture on the test bed: {:.3} MS/s, with a viewer of --serve {:.3} MS/s: {:.1} % lost (goal: <= 2)", alone / 1e6, watched / 1e6, 100.0 * lost);
+        say!(
+            "\nnlms, two-speed and mixture on the test bed: {:.3} MS/s, with a viewer of --serve {:.3} MS/s: {:.1} % lost (goal: <= 2)",
+            alone / 1e6,
+            watched / 1e6,
+            100.0 * lost
+        );
         Ok(json!({ "alone_msps": alone / 1e6, "watched_msps": watched / 1e6, "lost": lost }))
     }
 

@@ -89,7 +89,9 @@ impl Dials {
     }
 
     fn read(&self, dial: &Dial) -> Option<f64> {
-        let of = |direction: Direction| self.ends().find(|(.., d)| *d == direction).map(|(device, channels, _)| (device, channels.first().copied().unwrap_or(0)));
+        let of = |direction: Direction| {
+            self.ends().find(|(.., d)| *d == direction).map(|(device, channels, _)| (device, channels.first().copied().unwrap_or(0)))
+        };
         let value = match dial.name {
             "frequency" => {
                 let (device, channels, direction) = self.ends().next()?;

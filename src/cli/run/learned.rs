@@ -77,7 +77,12 @@ pub(super) fn amplifier(subject: &Subject, filters: &[Tracked<'_>]) -> Result<Op
 }
 
 /// The same for one filter alone: at most so many dots, and its curve where it has one.
-pub(super) fn curve_and_dots(subject: &Subject, name: &str, stretch: &Stretch, most: usize) -> Option<(AmplifierCurve, Option<AmplifierCurve>)> {
+pub(super) fn curve_and_dots(
+    subject: &Subject,
+    name: &str,
+    stretch: &Stretch,
+    most: usize,
+) -> Option<(AmplifierCurve, Option<AmplifierCurve>)> {
     if subject.equalize {
         return None;
     }

@@ -75,14 +75,23 @@ impl Desk {
     pub(super) fn new(subject: &Subject, ends: Ends, keep: Option<PathBuf>) -> Result<Self> {
         let Ends { recorder, tuner, centre_hz, channels } = ends;
         let several = channels.len() > 1;
-        let names = |recipe: &str| if several { channels.iter().map(|c| format!("{recipe} rx{c}")).collect() } else { vec![recipe.to_owned()] };
+        let names =
+            |recipe: &str| if several { channels.iter().map(|c| format!("{recipe} rx{c}")).collect() } else { vec![recipe.to_owned()] };
         // One channel after the other, as the flowgraph has them.
-        let of_recipe: Vec<(Vec<String>, &Settings)> = subject.settings.iter().map(|settings| (names(settings.recipe().name), settings)).collect();
+        let of_recipe: Vec<(Vec<String>, &Settings)> =
+            subject.settings.iter().map(|settings| (names(settings.recipe().name), settings)).collect();
         let all = (0..channels.len().max(1)).flat_map(|c| of_recipe.iter().map(move |(names, settings)| (names[c].clone(), *settings)));
         let all: Vec<(String, &Settings)> = all.collect();
         let styles = styles_of(&all.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>());
-        let filters = all.iter().zip(styles).map(|((name, settings), style)| describe(name, settings, style, subject.taps)).collect::<Result<Vec<_>>>()?;
-        let ideal = subject.waveform.as_ref().map(|w| Constellation::new(w.config.modulation).points().iter().map(|z| [z.re, z.im]).collect::<Vec<_>>());
+        let filters = all
+            .iter()
+            .zip(styles)
+            .map(|((name, settings), style)| describe(name, settings, style, subject.taps))
+            .collect::<Result<Vec<_>>>()?;
+        let ideal = subject
+            .waveform
+            .as_ref()
+            .map(|w| Constellation::new(w.config.modulation).points().iter().map(|z| [z.re, z.im]).collect::<Vec<_>>());
         let looks = ["rx", "tx", "prediction", "error", "measured", "learned", "floor"].map(|name| (name.to_owned(), look(style_of(name))));
         let map = (0..64).map(|i| crate::plot::viridis(f64::from(i) / 63.0)).map(|c| json!([c.0, c.1, c.2]));
         let hello = json!({
@@ -106,7 +115,11 @@ impl Desk {
         let mut meta = Meta::new(Datatype::CF32_LE, subject.sample_rate);
         meta.global.description = Some(format!("received, {}", subject.source));
         meta.captures.push(Capture { frequency: centre_hz, ..Capture::default() });
-        let knob = |(name, settings): (String, &Settings)| Knob { name, recipe: settings.recipe().name, values: Mutex::new(settings.values().clone()) };
+        let knob = |(name, settings): (String, &Settings)| Knob {
+            name,
+            recipe: settings.recipe().name,
+            values: Mutex::new(settings.values().clone()),
+        };
         let moment = Moment { errors: all.iter().map(|_| Errors::default()).collect(), ..Moment::default() };
         let knobs = all.into_iter().map(knob).collect();
         let (seen, recorded) = (OnceLock::new(), Mutex::default());
@@ -157,7 +170,10 @@ impl Desk {
         let steps = before.zip(errors.run.moments()).map(|(before, now)| (now.0, now.1.since(&before.1)));
         let steps = steps.filter(|(_, step)| step.rows > 0);
         let unknown = (f64::NAN, f64::NAN);
-        steps.map(|(at, step)| (at, step, step.interval_db().unwrap_or(unknown))).map(|(at, step, (low, high))| (at, vec![step.nmse_db() as f32, low as f32, high as f32])).collect()
+        steps
+            .map(|(at, step)| (at, step, step.interval_db().unwrap_or(unknown)))
+            .map(|(at, step, (low, high))| (at, vec![step.nmse_db() as f32, low as f32, high as f32]))
+            .collect()
     }
 
     /// The filter of that name: what is known of it, and a handle to call it.

@@ -61,7 +61,9 @@ impl Drawn {
             }
         }
         if let Some(points) = constellation::points(subject, stretch) {
-            let last = |cloud: &[num_complex::Complex32]| cloud[cloud.len().saturating_sub(CLOUD)..].iter().flat_map(|z| [z.re, z.im]).collect::<Vec<_>>();
+            let last = |cloud: &[num_complex::Complex32]| {
+                cloud[cloud.len().saturating_sub(CLOUD)..].iter().flat_map(|z| [z.re, z.im]).collect::<Vec<_>>()
+            };
             frame.section(Kind::OneTap, n, end, last(&points.one_tap));
             frame.section(Kind::Equalised, n, end, last(&points.equalised));
         }
@@ -74,7 +76,12 @@ impl Drawn {
         let at = |k: usize| stretch.start + (k * Stretch::PIECE) as u64;
         let tables: [(_, _, _, &mut History<_>); 2] = [
             (Kind::Taps, Kind::TapsOfRun, stretch.portraits.iter().map(|p| flat(&p.taps)).collect::<Vec<_>>(), &mut self.taps),
-            (Kind::Members, Kind::MembersOfRun, stretch.portraits.iter().map(|p| p.members.iter().map(|m| m.1 as f32).collect()).collect(), &mut self.members),
+            (
+                Kind::Members,
+                Kind::MembersOfRun,
+                stretch.portraits.iter().map(|p| p.members.iter().map(|m| m.1 as f32).collect()).collect(),
+                &mut self.members,
+            ),
         ];
         for (kind, of_run, rows, history) in tables {
             if let Some(last) = rows.last().filter(|last| !last.is_empty()) {

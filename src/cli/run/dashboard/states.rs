@@ -59,7 +59,8 @@ impl States {
 
     /// A name for a recording that no file has.
     pub(super) fn recording(&self) -> (String, PathBuf) {
-        let taken = |path: &Path| ["sigmf-meta", "sigmf-data"].iter().any(|ending| std::fs::symlink_metadata(path.with_extension(ending)).is_ok());
+        let taken =
+            |path: &Path| ["sigmf-meta", "sigmf-data"].iter().any(|ending| std::fs::symlink_metadata(path.with_extension(ending)).is_ok());
         let names = (1..).map(|n| format!("rx-{n}"));
         names.map(|name| (name.clone(), self.0.join(name))).find(|(_, path)| !taken(path)).unwrap_or_default()
     }
