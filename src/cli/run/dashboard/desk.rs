@@ -196,7 +196,8 @@ impl Desk {
         let (knob, seen) = self.filter(filter)?;
         let states = self.states()?;
         let state = seen.controls.save()?;
-        states.write(name, &Kept { filter: knob.recipe.into(), values: lock(&knob.values).clone(), state })?;
+        let kept = Kept::new(knob.recipe, &lock(&knob.values), state)?;
+        states.write(name, &kept)?;
         Ok(json!({ "saved": name }))
     }
 
@@ -206,8 +207,9 @@ impl Desk {
         if kept.filter != knob.recipe {
             return Err(Error::parameter("the state", format!("one of {}", knob.recipe), format!("'{name}' of {}", kept.filter)));
         }
+        let values = kept.values()?;
         seen.controls.call(blocks::Command::Restore(kept.state))?;
-        *lock(&knob.values) = kept.values;
+        *lock(&knob.values) = values;
         Ok(json!({ "restored": name }))
     }
 

@@ -8,11 +8,13 @@ pub(super) struct History<T> {
     moments: Vec<(u64, T)>,
     stride: u64,
     offered: u64,
+    /// Samples at the last offer.
+    last: u64,
 }
 
 impl<T> Default for History<T> {
     fn default() -> Self {
-        Self { moments: Vec::new(), stride: 1, offered: 0 }
+        Self { moments: Vec::new(), stride: 1, offered: 0, last: 0 }
     }
 }
 
@@ -24,9 +26,10 @@ impl<T> History<T> {
 
     /// Takes in a moment after `samples`, if it is one to be kept. Nothing happens where no sample has come since the last.
     pub(super) fn offer(&mut self, samples: u64, value: T) {
-        if self.moments.last().is_some_and(|last| samples <= last.0) {
+        if samples <= self.last {
             return;
         }
+        self.last = samples;
         self.offered += 1;
         if !self.offered.is_multiple_of(self.stride) {
             return;

@@ -14,8 +14,20 @@ const LARGEST: u64 = 1 << 30;
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(super) struct Kept {
     pub(super) filter: String,
-    pub(super) values: Values,
+    /// As JSON: the sealed format cannot tell a number from a name.
+    values: String,
     pub(super) state: Vec<u8>,
+}
+
+impl Kept {
+    pub(super) fn new(filter: &str, values: &Values, state: Vec<u8>) -> Result<Self> {
+        let values = serde_json::to_string(values).map_err(|e| Error::State(e.to_string()))?;
+        Ok(Self { filter: filter.into(), values, state })
+    }
+
+    pub(super) fn values(&self) -> Result<Values> {
+        serde_json::from_str(&self.values).map_err(|e| Error::State(e.to_string()))
+    }
 }
 
 /// The folder of the command line.
@@ -69,15 +81,18 @@ impl States {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filter::registry::Value;
 
     #[test]
     fn names_are_plain_and_new() {
         let folder = tempfile::tempdir().unwrap();
         let states = States(folder.path().join("kept"));
         std::fs::create_dir(&states.0).unwrap();
-        let kept = Kept { filter: "nlms".into(), values: Values::new(), state: vec![1, 2, 3] };
+        let values = Values::from([("mu".into(), Value::Number(0.1)), ("motion".into(), Value::Name("walk".into()))]);
+        let kept = Kept::new("nlms", &values, vec![1, 2, 3]).unwrap();
         states.write("after the fade", &kept).unwrap();
-        assert_eq!(states.read("after the fade").unwrap().state, [1, 2, 3]);
+        let read = states.read("after the fade").unwrap();
+        assert_eq!((read.state.as_slice(), read.values().unwrap()), (&[1, 2, 3][..], values));
         assert!(states.write("after the fade", &kept).is_err());
         let outside = ["", ".", "..", "../a", "a/b", "/etc/passwd", "a\\b", "a\0b", ".a", " a", "a\n", "C:a", &"a".repeat(101)];
         for name in outside {
