@@ -9,10 +9,13 @@ const byId = (id) => document.getElementById(id);
 const token = new URLSearchParams(location.search).get('token') ?? '';
 const RETRY = 1000;
 const STATE = 500;
+const PATIENCE = 5000;
 /** Seconds of what /state says that are kept. */
 const KEPT = 300;
 
 let [store, draw, update, paused, stream, due] = [null, () => {}, () => {}, false, null, false];
+/** The run does not answer though nobody has closed the stream: a cable, a computer that slept. */
+let silent = false;
 /** What the tests of this page look at. */
 export const seen = { frames: 0, connected: false, drawn: 0 };
 window.kaflow = seen;
@@ -54,7 +57,9 @@ async function watch() {
       byId('message').textContent = '';
       connection(paused ? 'paused' : 'live', false);
       await refresh();
-      while (paused || document.hidden) await wait(200);
+      while ((paused && seen.connected) || document.hidden) await wait(200);
+      if (paused) throw new Error('lost while it was paused');
+      connection('live', false);
       stream = new AbortController();
       const frames = await ask('/frames', { signal: stream.signal });
       await follow(frames, (sections) => {
@@ -64,7 +69,8 @@ async function watch() {
       });
     } catch (error) {
       // An abort is our own doing: a pause, or nobody looks.
-      if (error.name === 'AbortError') continue;
+      if (error.name === 'AbortError' && !silent) continue;
+      silent = false;
       connection('not connected: trying again', true);
       const words = error.status === 401 ? 'This address belongs to another run: open the one that kaflow printed.' : '';
       if (byId('message').textContent !== words) byId('message').textContent = words;
@@ -89,7 +95,7 @@ function begin(hello) {
 }
 
 async function refresh() {
-  const state = await (await ask('/state')).json();
+  const state = await (await ask('/state', { signal: AbortSignal.timeout(PATIENCE) })).json();
   if (!store) return;
   store.states.push(state);
   while (store.states[0].elapsed < state.elapsed - KEPT || store.states[0].elapsed > state.elapsed) store.states.shift();
@@ -179,6 +185,12 @@ document.addEventListener('keydown', (e) => {
 });
 document.addEventListener('visibilitychange', () => { if (document.hidden) stream?.abort(); });
 
-// Asking for the state fails as the frames do, and they say it.
-setInterval(() => { if (store && seen.connected && !document.hidden) refresh().catch(() => {}); }, STATE);
+setInterval(() => {
+  if (!store || !seen.connected || document.hidden) return;
+  refresh().catch(() => {
+    silent = true;
+    stream?.abort();
+    if (paused) connection('not connected: trying again', true);
+  });
+}, STATE);
 watch();
