@@ -101,7 +101,8 @@ impl Dials {
             "tx-gain" => of(Direction::Tx).and_then(|(device, channel)| device.gain(Direction::Tx, channel).ok())?,
             _ => {
                 let factor = f64::from(f32::from_bits(self.drive.load(Ordering::Relaxed)));
-                self.level_dbfs + crate::dsp::db(factor * factor, 1.0)
+                // The factor is in single precision: what lies beyond these digits is none of the user's.
+                (1e4 * (self.level_dbfs + crate::dsp::db(factor * factor, 1.0))).round() / 1e4
             }
         };
         Some(value).filter(|v| v.is_finite())

@@ -26,10 +26,11 @@ function toggle(label, title, press) {
   return button;
 }
 
-const bounds = ({ low, high }) => {
-  const [a, b] = [low !== null && low !== undefined, high !== null && high !== undefined];
-  if (a && b) return `${plain(low)} to ${plain(high)}`;
-  return a ? `from ${plain(low)}` : b ? `up to ${plain(high)}` : '';
+const bounds = ({ low, high, usual }) => {
+  const round = (v) => plain(Number(v.toPrecision(usual ? 3 : 9)));
+  const [a, b] = [Number.isFinite(low), Number.isFinite(high)];
+  if (a && b) return `${usual ? 'usually ' : ''}${round(low)} to ${round(high)}`;
+  return a ? `from ${round(low)}` : b ? `up to ${round(high)}` : '';
 };
 const plain = (v) => String(Number(v.toPrecision(9)));
 
@@ -41,8 +42,7 @@ class Field {
     this.note = note();
     this.note.id = `${id}-note`;
     this.input.setAttribute('aria-describedby', this.note.id);
-    const within = bounds({ low, high });
-    const hint = [within && usual ? `usually ${within}` : within, unit].filter(Boolean).join(' ');
+    const hint = [bounds({ low, high, usual }), unit].filter(Boolean).join(' ');
     this.row = element('div', { class: 'row' }, element('label', { for: id }, label ?? name), this.input, element('span', { class: 'unit' }, hint), this.note);
     this.input.addEventListener('change', async () => {
       const value = this.input.valueAsNumber;

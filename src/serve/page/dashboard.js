@@ -83,8 +83,11 @@ const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 
 function begin(hello) {
   store = new Store(hello);
-  document.title = `kaflow: ${hello.source}`;
-  byId('source').textContent = hello.source;
+  // That of a test bed is all of its parameters.
+  const short = hello.source.length > 100 ? `${hello.source.replace(/\s+/g, ' ').slice(0, 100)}…` : hello.source;
+  document.title = `kaflow: ${short}`;
+  byId('source').textContent = short;
+  byId('source').title = hello.source;
   const options = hello.filters.map((f, n) => element('option', { value: n }, f.name));
   byId('shown').replaceChildren(...options);
   store.shown = Math.max(0, hello.filters.findIndex((f) => f.members.length || f.name.startsWith('two-speed')));

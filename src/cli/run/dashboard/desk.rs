@@ -318,7 +318,7 @@ fn describe(name: &str, settings: &Settings, style: Style, taps: usize) -> Resul
         let (low, high, unit) = (usual.map(|u| u.0), usual.map(|u| u.1), usual.map_or("", |u| u.2));
         json!({
             "name": p.name, "about": p.about, "usual": true, "low": low, "high": high, "unit": unit,
-            "live": live.iter().any(|name| name == p.name), "value": settings.values().get(p.name),
+            "live": p.names.is_empty() && live.iter().any(|name| name == p.name), "value": settings.values().get(p.name),
         })
     });
     let members: Vec<String> = tracker.portrait().members.into_iter().map(|(name, _)| name).collect();
