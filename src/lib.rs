@@ -29,6 +29,8 @@ pub mod cli;
 pub mod plot;
 #[cfg(feature = "soapy")]
 pub mod radio;
+#[cfg(feature = "cli")]
+mod serve;
 
 pub use error::{Error, Result, nearest};
 pub use num_complex::{Complex, Complex32, Complex64};

@@ -16,9 +16,12 @@ pub enum Command {
     Reset,
     /// Change one of the tracker's parameters.
     Set(String, f64),
+    /// Take over what [`Controls::save`] gave.
+    Restore(Vec<u8>),
 }
 
-pub(super) type Call = (Command, Sender<Result<()>>);
+/// What is asked of a block: a command, or its tracker's state.
+pub(super) type Call = (Option<Command>, Sender<Result<Vec<u8>>>);
 
 /// A handle that calls a [`Track`](super::Track) block while it runs, from any thread.
 ///
@@ -37,6 +40,15 @@ impl Controls {
 
     /// Obeyed before the next sample; an error says why it was not, and that nothing has changed.
     pub fn call(&self, command: Command) -> Result<()> {
+        self.ask(Some(command)).map(drop)
+    }
+
+    /// The tracker's parameters and everything that it has learned.
+    pub fn save(&self) -> Result<Vec<u8>> {
+        self.ask(None)
+    }
+
+    fn ask(&self, command: Option<Command>) -> Result<Vec<u8>> {
         let ended = || Error::Data("the filter has ended".into());
         let (answer, answered) = channel();
         self.0.send((command, answer)).map_err(|_| ended())?;
@@ -48,10 +60,10 @@ impl Controls {
     }
 }
 
-/// Hands what was called since the last time to `obey`.
-pub(super) fn obey(calls: &Option<Receiver<Call>>, mut obey: impl FnMut(&Command) -> Result<()>) {
+/// Hands what was asked since the last time to `answer`.
+pub(super) fn answer(calls: &Option<Receiver<Call>>, mut obey: impl FnMut(Option<&Command>) -> Result<Vec<u8>>) {
     for (command, answer) in calls.iter().flat_map(Receiver::try_iter) {
         // Who has lost patience hears nothing.
-        let _ = answer.send(obey(&command));
+        let _ = answer.send(obey(command.as_ref()));
     }
 }

@@ -4,6 +4,7 @@ use std::{
     fs::File,
     io::{BufWriter, Write},
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -63,7 +64,53 @@ where
     written: u64,
     flush: Option<Flush>,
     date: Option<Date>,
+    recorder: Option<Recorder>,
     fault: Fault,
+}
+
+/// Starts and stops what an [`IqSink::switched`] writes, from any thread. What goes wrong ends the recording and nothing else.
+#[derive(Clone, Debug, Default)]
+pub struct Recorder(Arc<Mutex<Orders>>);
+
+#[derive(Debug, Default)]
+struct Orders {
+    /// What is being written.
+    running: Option<String>,
+    /// What to do at the next samples: write here, or end what is written.
+    next: Option<Option<Box<Writer>>>,
+    failure: Option<String>,
+}
+
+impl Recorder {
+    fn orders(&self) -> MutexGuard<'_, Orders> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes from the next sample on; `name` is what [`running`](Self::running) says.
+    pub fn start(&self, name: &str, writer: Writer) {
+        *self.orders() = Orders { running: Some(name.into()), next: Some(Some(Box::new(writer))), failure: None };
+    }
+
+    /// Ends the recording at the next sample.
+    pub fn stop(&self) {
+        let mut orders = self.orders();
+        orders.next = orders.running.is_some().then_some(None);
+    }
+
+    /// What is being written, until it is complete.
+    pub fn running(&self) -> Option<String> {
+        self.orders().running.clone()
+    }
+
+    /// Why the last recording ended before it was to.
+    pub fn failure(&self) -> Option<String> {
+        self.orders().failure.clone()
+    }
+
+    fn ended(&self, result: crate::Result<()>) {
+        let mut orders = self.orders();
+        (orders.running, orders.failure) = (None, result.err().map(|e| e.to_string()));
+    }
 }
 
 /// When the stream began: by the clock of the computer, by that of the radio in nanoseconds, and samples in gaps since.
@@ -84,25 +131,30 @@ enum Target {
 impl IqSink {
     /// Writes SigMF through `writer`.
     pub fn new(writer: Writer) -> Self {
-        Self::with_buffers(Target::Sigmf(Box::new(writer)))
+        Self::with_buffers(Some(Target::Sigmf(Box::new(writer))))
+    }
+
+    /// Writes what `recorder` says, while it says so.
+    pub fn switched(recorder: Recorder) -> Self {
+        Self { recorder: Some(recorder), ..Self::with_buffers(None) }
     }
 
     /// Writes raw `cf32_le` to the end of an open `file`; `path` names it in errors.
     pub fn raw(file: File, path: impl AsRef<Path>) -> Self {
-        Self::with_buffers(Target::Raw(BufWriter::with_capacity(1 << 20, file), path.as_ref().into()))
+        Self::with_buffers(Some(Target::Raw(BufWriter::with_capacity(1 << 20, file), path.as_ref().into())))
     }
 }
 
 impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
-    fn with_buffers(target: Target) -> Self {
+    fn with_buffers(file: Option<Target>) -> Self {
         let mut input = I::default();
         input.set_min_buffer_size_in_items(super::BUFFER);
-        Self { input, file: Some(target), written: 0, flush: None, date: None, fault: Fault::default() }
+        Self { input, file, written: 0, flush: None, date: None, recorder: None, fault: Fault::default() }
     }
 
     /// Writes SigMF through `writer`; buffers of any kind.
     pub fn sigmf_with_buffers(writer: Writer) -> Self {
-        Self::with_buffers(Target::Sigmf(Box::new(writer)))
+        Self::with_buffers(Some(Target::Sigmf(Box::new(writer))))
     }
 
     /// Brings everything to the file at every multiple of `every` samples and at the end, and then calls `told` with the number of samples in it; `already`
@@ -222,6 +274,28 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
         Ok(at)
     }
 
+    /// Does what the recorder says, and then as always.
+    fn step(&mut self) -> crate::Result<usize> {
+        let Some(recorder) = self.recorder.clone() else { return self.store() };
+        let next = recorder.orders().next.take();
+        if let Some(next) = next {
+            let ended = self.end();
+            match next {
+                Some(writer) => {
+                    (self.file, self.written) = (Some(Target::Sigmf(writer)), 0);
+                    self.date = Some(Date { began: SystemTime::now(), first_ns: None, missing: 0 });
+                }
+                None => recorder.ended(ended),
+            }
+        }
+        self.store().or_else(|error| {
+            // What is left of it stays readable.
+            self.file = None;
+            recorder.ended(Err(error));
+            self.store()
+        })
+    }
+
     fn end(&mut self) -> crate::Result<()> {
         if let Some(target) = self.file.take() {
             target.finish()?;
@@ -235,7 +309,7 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
 
 impl<I: CpuBufferReader<Item = Complex32>> Kernel for IqSink<I> {
     async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
-        let n = self.store().map_err(|e| self.fault.raise(e))?;
+        let n = self.step().map_err(|e| self.fault.raise(e))?;
         self.input.consume(n);
         if self.input.finished() {
             io.finished = true;
@@ -244,7 +318,11 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for IqSink<I> {
     }
 
     async fn deinit(&mut self, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
-        self.end().map_err(|e| self.fault.raise(e))?;
+        let ended = self.end();
+        match &self.recorder {
+            Some(recorder) => recorder.ended(ended),
+            None => ended.map_err(|e| self.fault.raise(e))?,
+        }
         Ok(())
     }
 }

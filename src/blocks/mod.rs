@@ -81,7 +81,7 @@ pub use fading::Fading;
 pub use fading_mimo::FadingMimo;
 pub use fault::Fault;
 pub use impair::Impair;
-pub use iq_sink::IqSink;
+pub use iq_sink::{IqSink, Recorder};
 pub use iq_source::IqSource;
 pub use latency::Latency;
 pub use meter::Meter;

@@ -1,9 +1,15 @@
 //! What can be seen of a tracking block from outside.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use super::{Latency, Stretch, TapHistory};
-use crate::{filter::Portrait, metrics::Series};
+use crate::{
+    filter::Portrait,
+    metrics::{Series, Spread},
+};
 
 /// What a [`Track`](super::Track) block has done so far.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +22,12 @@ pub struct Report {
     pub nmse_total_db: f64,
     /// Centres or weights that the tracker holds.
     pub centres: usize,
+    /// Whether it learns; else it only predicts.
+    pub adapts: bool,
+    /// Whether the tracker rests and its input is passed on.
+    pub bypass: bool,
+    /// What the errors so far add up to: two reports differ by what came in between. Starts anew at a resumption.
+    pub spread: Spread,
 }
 
 /// What a [`Track`](super::Track) block has done in all.
@@ -40,6 +52,8 @@ pub struct Summary {
 pub struct Probe {
     report: Arc<Mutex<Report>>,
     stretch: Arc<Mutex<Option<Arc<Stretch>>>>,
+    glimpse: Arc<Mutex<Option<Arc<Stretch>>>>,
+    asked: Arc<AtomicBool>,
     summary: Arc<OnceLock<Summary>>,
 }
 
@@ -59,8 +73,20 @@ impl Probe {
         self.stretch.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn show(&self, stretch: Option<Arc<Stretch>>) {
+    /// Asks for a short stretch of this moment, and gives the one that the last question has brought, where [`Track::observed`](super::Track::observed) was asked for.
+    pub fn glimpse(&self) -> Option<Arc<Stretch>> {
+        self.asked.store(true, Ordering::Relaxed);
+        self.glimpse.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a glimpse was asked for since the last time.
+    pub(super) fn asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) && self.asked.swap(false, Ordering::Relaxed)
+    }
+
+    pub(super) fn show(&self, stretch: Option<Arc<Stretch>>, glimpse: Option<Arc<Stretch>>) {
         *self.stretch.lock().unwrap_or_else(PoisonError::into_inner) = stretch;
+        *self.glimpse.lock().unwrap_or_else(PoisonError::into_inner) = glimpse;
     }
 
     pub(super) fn write(&self, report: Report) {

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
 use futuresdr::runtime::dev::prelude::*;
@@ -48,6 +48,7 @@ where
     samples: Vec<Complex32>,
     at: usize,
     stop: Arc<AtomicBool>,
+    factor: Arc<AtomicU32>,
 }
 
 impl Repeat {
@@ -62,7 +63,13 @@ impl<O: CpuBufferWriter<Item = Complex32>> Repeat<O> {
     pub fn with_buffers(samples: Vec<Complex32>, stop: Arc<AtomicBool>) -> Self {
         let mut output = O::default();
         output.set_min_buffer_size_in_items(super::BUFFER);
-        Self { output, samples, at: 0, stop }
+        Self { output, samples, at: 0, stop, factor: Arc::new(AtomicU32::new(1f32.to_bits())) }
+    }
+
+    /// Multiplies the samples by a factor that may change at any time: the bits of an f32.
+    pub fn scaled(mut self, factor: Arc<AtomicU32>) -> Self {
+        self.factor = factor;
+        self
     }
 }
 
@@ -74,12 +81,16 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for Repeat<O> {
             // Handing samples over is dear: not in small pieces.
             return Ok(());
         }
+        let factor = f32::from_bits(self.factor.load(Ordering::Relaxed));
         let mut n = 0;
         while n < output.len() && !self.samples.is_empty() {
             let m = (self.samples.len() - self.at).min(output.len() - n);
             output[n..n + m].copy_from_slice(&self.samples[self.at..self.at + m]);
             self.at = (self.at + m) % self.samples.len();
             n += m;
+        }
+        if factor != 1.0 {
+            output[..n].iter_mut().for_each(|z| *z *= factor);
         }
         if n > 0 {
             self.output.produce(n);

@@ -13,6 +13,10 @@ const LEAST: usize = 1 << 11;
 /// Samples from one stretch to the next: often at first, then so seldom that looking costs a hundredth of the tracker's time.
 const FIRST: u64 = 1 << 15;
 const LAST: u64 = 1 << 20;
+/// Samples of a stretch that somebody has asked for: short, so that it is of this moment.
+const GLIMPSE: usize = 1 << 12;
+/// No stretch is to begin.
+const NEVER: u64 = u64::MAX;
 
 /// Consecutive samples as a tracker saw them, what it predicted, and what it had learned just then. There is no gap inside.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,8 +44,9 @@ impl Stretch {
 }
 
 /// Takes a [`Stretch`] now and then and keeps the last one that is long enough.
-#[derive(Default)]
 pub(super) struct Scope {
+    /// Samples of a whole stretch.
+    whole: usize,
     now: Stretch,
     last: Option<Arc<Stretch>>,
     /// Samples until the next stretch begins.
@@ -52,6 +57,23 @@ pub(super) struct Scope {
 }
 
 impl Scope {
+    /// Takes stretches by itself.
+    pub(super) fn now_and_then() -> Self {
+        Self { whole: WHOLE, now: Stretch::default(), last: None, wait: 0, pause: 0, blank: false }
+    }
+
+    /// Takes a short stretch when it is asked to.
+    pub(super) fn on_demand() -> Self {
+        Self { whole: GLIMPSE, wait: NEVER, ..Self::now_and_then() }
+    }
+
+    /// Begins a stretch, unless one has begun.
+    pub(super) fn ask(&mut self) {
+        if self.wait == NEVER {
+            self.wait = 0;
+        }
+    }
+
     /// Samples that may be pushed at once, at least 1.
     pub(super) fn to_boundary(&self) -> u64 {
         if self.wait > 0 { self.wait } else { (Stretch::PIECE - self.now.target.len() % Stretch::PIECE) as u64 }
@@ -74,13 +96,15 @@ impl Scope {
     /// Takes in what was tracked, at most [`to_boundary`](Self::to_boundary) samples.
     pub(super) fn push(&mut self, input: &[Complex32], target: &[Complex32], prediction: &[Complex32]) {
         if self.wait > 0 {
-            self.wait -= (target.len() as u64).min(self.wait);
+            if self.wait != NEVER {
+                self.wait -= (target.len() as u64).min(self.wait);
+            }
             return;
         }
         self.now.input.extend_from_slice(input);
         self.now.target.extend_from_slice(target);
         self.now.prediction.extend_from_slice(prediction);
-        if self.now.target.len() >= WHOLE {
+        if self.now.target.len() >= self.whole {
             self.close();
         }
     }
@@ -89,6 +113,14 @@ impl Scope {
     pub(super) fn close(&mut self) {
         let now = std::mem::take(&mut self.now);
         let length = now.target.len();
+        if self.whole == GLIMPSE {
+            // One that a gap has cut short begins anew.
+            if length >= LEAST {
+                self.wait = NEVER;
+                self.last = Some(Arc::new(now));
+            }
+            return;
+        }
         if length >= LEAST {
             self.pause = (2 * self.pause).clamp(FIRST, LAST);
             self.wait = self.pause - length as u64;
@@ -126,7 +158,7 @@ mod tests {
 
     #[test]
     fn stretches_are_consecutive_samples_with_a_portrait_for_each_piece_and_seldom() {
-        let mut scope = Scope::default();
+        let mut scope = Scope::now_and_then();
         let asked = push(&mut scope, 0, 4_000_000);
         assert!(asked < 4_000_000 / 512, "{asked}");
         let last = scope.last().unwrap();
@@ -136,17 +168,34 @@ mod tests {
 
     #[test]
     fn a_short_stream_is_kept_whole_and_a_gap_is_never_inside() {
-        let mut scope = Scope::default();
+        let mut scope = Scope::now_and_then();
         push(&mut scope, 0, 5000);
         assert!(scope.last().is_none());
         scope.close();
         assert_eq!(scope.last().unwrap().target.len(), 5000);
-        let mut scope = Scope::default();
+        let mut scope = Scope::now_and_then();
         for k in 0..100 {
             push(&mut scope, 4000 * k, 4000 * k + 3000);
             scope.close();
         }
         let last = scope.last().unwrap();
         assert!(last.start.is_multiple_of(4000) && last.target.len() == 3000, "{} from {}", last.target.len(), last.start);
+    }
+
+    #[test]
+    fn a_glimpse_is_taken_once_for_each_question_and_costs_nothing_without_one() {
+        let mut scope = Scope::on_demand();
+        assert_eq!(push(&mut scope, 0, 100_000), 0);
+        assert!(scope.last().is_none());
+        for start in [100_000, 200_000] {
+            scope.ask();
+            scope.ask();
+            let asked = push(&mut scope, start, start + 1000);
+            scope.close();
+            let asked = asked + push(&mut scope, start + 1000, start + 100_000);
+            assert_eq!(asked, (1000u64.div_ceil(32)) + (GLIMPSE / Stretch::PIECE) as u64);
+            let last = scope.last().unwrap();
+            assert_eq!((last.start, last.target.len()), (start + 1000, GLIMPSE));
+        }
     }
 }

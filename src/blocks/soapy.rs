@@ -1,6 +1,6 @@
 //! Opening radios: what a source and a sink share.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -119,6 +119,7 @@ pub struct Radio {
     rx_device: Option<Device>,
     tx_device: Option<Device>,
     config: RadioConfig,
+    drive: Arc<AtomicU32>,
 }
 
 /// What a source and a sink have in common while they run.
@@ -227,7 +228,14 @@ impl Radio {
             relapse: Relapse::new(matches!((&config.rx, &config.tx), (Some(rx), Some(tx)) if rx.device == tx.device)),
             streams: Mutex::new(streams),
         };
-        Ok(Self { rate, shared: Arc::new(shared), rx_device, tx_device, config: config.clone() })
+        Ok(Self {
+            rate,
+            shared: Arc::new(shared),
+            rx_device,
+            tx_device,
+            config: config.clone(),
+            drive: Arc::new(AtomicU32::new(1f32.to_bits())),
+        })
     }
 
     /// The sample rate that the device has in fact.
@@ -243,6 +251,11 @@ impl Radio {
     /// Ends both streams cleanly once it is true.
     pub fn stop(&self) -> Arc<AtomicBool> {
         self.shared.stop.clone()
+    }
+
+    /// The factor on what a flowgraph transmits, 1 at first, as the bits of an f32: it may change at any time.
+    pub fn drive(&self) -> Arc<AtomicU32> {
+        self.drive.clone()
     }
 
     /// Receive channels.
@@ -275,6 +288,11 @@ impl Radio {
     /// The device that receives.
     pub fn rx_device(&self) -> Option<&Device> {
         self.rx_device.as_ref()
+    }
+
+    /// The device that transmits.
+    pub(crate) fn tx_device(&self) -> Option<&Device> {
+        self.tx_device.as_ref()
     }
 }
 

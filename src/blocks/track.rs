@@ -21,7 +21,7 @@ use super::{
 use crate::{
     files,
     filter::{Adaptive, Guard, Tracker},
-    metrics::Series,
+    metrics::{Series, Spread},
 };
 
 /// Predicts each sample of `rx` from the samples of `tx` up to it, and learns.
@@ -119,8 +119,8 @@ where
 {
     /// A block around `tracker` with buffers of another kind than the default.
     pub fn with_buffers(tracker: T) -> Self {
-        let core =
-            Core { tracker: Guard::new(tracker), series: Series::new(4096, 0), missing: 0, observed: None, bypass: false, keep: None };
+        let (tracker, series, spread) = (Guard::new(tracker), Series::new(4096, 0), Spread::default());
+        let core = Core { tracker, series, spread, missing: 0, observed: None, bypass: false, keep: None };
         let (controls, calls) = Controls::new();
         let (mut tx, mut rx, mut prediction, mut error) = (I::default(), I::default(), O::default(), O::default());
         for input in [&mut tx, &mut rx] {
@@ -157,7 +157,7 @@ where
     /// Keeps something to look at, in bounded memory: the tracker's taps at the end of each row of metrics, and now and then a
     /// [`Stretch`](super::Stretch) of the streams.
     pub fn observed(mut self) -> Self {
-        self.core.observed = Some(Observed::default());
+        self.core.observed = Some(Observed::new());
         self
     }
 
@@ -278,7 +278,13 @@ where
 {
     async fn work(&mut self, io: &mut WorkIo, mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
         let start = Instant::now();
-        controls::obey(&self.calls, |command| self.core.obey(command));
+        controls::answer(&self.calls, |command| match command {
+            Some(command) => self.core.obey(command).map(|()| Vec::new()),
+            None => self.core.tracker.save(),
+        });
+        if let Some(observed) = self.core.observed.as_mut().filter(|_| self.probe.asked()) {
+            observed.glimpse.ask();
+        }
         let (tx, tx_tags) = self.tx.slice_with_tags();
         let (rx, rx_tags) = self.rx.slice_with_tags();
         let (tx_len, rx_len) = (tx.len(), rx.len());
@@ -311,7 +317,7 @@ where
             self.latency.add(n as u64, time);
             self.probe.write(self.core.report());
             if let Some(observed) = &self.core.observed {
-                self.probe.show(observed.scope.last());
+                self.probe.show(observed.scope.last(), observed.glimpse.last());
             }
             for metrics in self.due.drain(..) {
                 mo.post("metrics", metrics).await?;

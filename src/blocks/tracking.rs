@@ -6,7 +6,7 @@ use num_complex::Complex32;
 use super::{Command, Report, TapHistory, message, scope::Scope};
 use crate::{
     filter::{Adaptive, Guard, Tracker},
-    metrics::Series,
+    metrics::{Series, Spread},
 };
 
 /// Samples that are still in the nearest cache when their errors are summed.
@@ -29,6 +29,7 @@ type Keep = Box<dyn FnMut(Snapshot) -> crate::Result<()> + Send>;
 pub(super) struct Core<T> {
     pub(super) tracker: Guard<f32, T>,
     pub(super) series: Series,
+    pub(super) spread: Spread,
     /// Samples in gaps of known length.
     pub(super) missing: u64,
     pub(super) observed: Option<Observed>,
@@ -37,10 +38,20 @@ pub(super) struct Core<T> {
 }
 
 /// What is kept to look at.
-#[derive(Default)]
 pub(super) struct Observed {
     pub(super) taps: TapHistory,
     pub(super) scope: Scope,
+    pub(super) glimpse: Scope,
+}
+
+impl Observed {
+    pub(super) fn new() -> Self {
+        Self { taps: TapHistory::default(), scope: Scope::now_and_then(), glimpse: Scope::on_demand() }
+    }
+
+    fn scopes(&mut self) -> [&mut Scope; 2] {
+        [&mut self.scope, &mut self.glimpse]
+    }
 }
 
 impl<T: Tracker<f32>> Core<T> {
@@ -55,6 +66,7 @@ impl<T: Tracker<f32>> Core<T> {
             }
             Command::Reset => self.tracker.reset(),
             Command::Set(name, value) => self.tracker.set(name, *value)?,
+            Command::Restore(state) => self.tracker.restore(state)?,
         }
         Ok(())
     }
@@ -65,6 +77,9 @@ impl<T: Tracker<f32>> Core<T> {
             nmse_db: self.series.last().nmse_db(),
             nmse_total_db: self.series.total().nmse_db(),
             centres: self.tracker.size(),
+            adapts: !self.tracker.frozen(),
+            bypass: self.bypass,
+            spread: self.spread,
         }
     }
 
@@ -92,14 +107,14 @@ impl<T: Tracker<f32>> Core<T> {
             if let Some((_, missing)) = gaps.next_if(|&(gap, _)| gap == at) {
                 self.tracker.gap(missing);
                 self.missing += missing;
-                self.observed.iter_mut().for_each(|o| o.scope.close());
+                self.observed.iter_mut().flat_map(Observed::scopes).for_each(Scope::close);
             }
             let to_snapshot = self.keep.as_ref().map_or(u64::MAX, |(every, _)| every - self.series.samples() % every);
-            let to_portrait = self.observed.as_ref().map_or(u64::MAX, |o| o.scope.to_boundary());
+            let to_portrait = self.observed.as_ref().map_or(u64::MAX, |o| o.scope.to_boundary().min(o.glimpse.to_boundary()));
             let room = self.series.to_boundary().min(to_snapshot).min(to_portrait).min(HOT as u64) as usize;
             let span = at..gaps.peek().map_or(rx.len(), |gap| gap.0).min(rx.len()).min(at + room);
-            if let Some(observed) = &mut self.observed {
-                observed.scope.begin(self.series.samples() + self.missing, || self.tracker.portrait());
+            for scope in self.observed.iter_mut().flat_map(Observed::scopes) {
+                scope.begin(self.series.samples() + self.missing, || self.tracker.portrait());
             }
             let p = &mut prediction[span.clone()];
             if self.bypass {
@@ -107,12 +122,13 @@ impl<T: Tracker<f32>> Core<T> {
             } else {
                 self.tracker.track(&tx[span.clone()], &rx[span.clone()], p, None);
             }
-            if let Some(observed) = &mut self.observed {
-                observed.scope.push(&tx[span.clone()], &rx[span.clone()], p);
+            for scope in self.observed.iter_mut().flat_map(Observed::scopes) {
+                scope.push(&tx[span.clone()], &rx[span.clone()], p);
             }
             at = span.end;
             let row = self.series.push(&rx[span.clone()], p, &mut error[span]);
             if row {
+                self.spread.push(&self.series.last());
                 if let Some(observed) = &mut self.observed {
                     observed.taps.offer(self.series.samples(), || self.tracker.portrait().taps);
                 }

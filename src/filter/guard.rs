@@ -112,6 +112,11 @@ impl<T: Real, F: Tracker<T>> Guard<T, F> {
         self.frozen = frozen;
     }
 
+    /// Whether learning is switched off.
+    pub fn frozen(&self) -> bool {
+        self.frozen
+    }
+
     /// What the tracker has learned so far, to look at. Allocates.
     pub fn portrait(&self) -> Portrait {
         self.tracker.portrait()

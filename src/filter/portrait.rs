@@ -16,6 +16,8 @@ pub struct Portrait {
     /// How many steps since it was built a filter made smaller than asked for, as they would have made the error larger: its `eta` is too large for the
     /// power of its input.
     pub bounded_steps: u64,
+    /// The members of a mixture and their weights, which sum to 1.
+    pub members: Vec<(String, f64)>,
 }
 
 /// One weight of a kernel filter.

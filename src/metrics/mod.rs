@@ -7,6 +7,7 @@ mod error;
 mod percentile;
 mod series;
 mod spectrum;
+mod spread;
 
 use num_complex::{Complex, Complex64};
 
@@ -17,6 +18,7 @@ pub use error::{Ber, Evm};
 pub use percentile::Percentiles;
 pub use series::{Row, Series, nmse_db};
 pub use spectrum::{Psd, welch};
+pub use spread::Spread;
 
 fn wide<T: Real>(z: Complex<T>) -> Complex64 {
     Complex64::new(z.re.wide(), z.im.wide())

@@ -25,6 +25,8 @@ mod text;
 use std::path::{Path, PathBuf};
 
 pub use axis::{Axis, number, short};
+#[cfg(feature = "cli")]
+pub(crate) use colour::viridis;
 pub use colour::{Colour, Dash, Style, style_at, style_of, styles_of};
 pub use figure::{Figure, Grid, Inset, Mark, Panel};
 pub use run::{NmseCurve, Part, Series, Taps, Weights, lines, nmse_over_time, taps_over_time, weights};

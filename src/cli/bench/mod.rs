@@ -6,6 +6,7 @@ mod measure;
 mod radio;
 mod receiver;
 mod textbook;
+mod watched;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -55,11 +56,12 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let calls = bench.calls()?;
     let receivers = bench.receivers()?;
     let radio = bench.radio()?;
+    let dashboard = bench.dashboard()?;
 
     if let Some(mut output) = output {
         let all = json!({
             "level": Level::current().to_string(), "cores": cores, "precision": "f32",
-            "filters": filters, "blocks": blocks, "threads": threads, "budgets": budgets, "largest_budget": keeps_up, "taps": taps, "latency": calls, "receivers": receivers, "radio": radio,
+            "filters": filters, "blocks": blocks, "threads": threads, "budgets": budgets, "largest_budget": keeps_up, "taps": taps, "latency": calls, "receivers": receivers, "radio": radio, "dashboard": dashboard,
         });
         let text = format!("{all:#}\n");
         let path = args.json.as_deref().unwrap_or(std::path::Path::new("output"));
@@ -303,6 +305,19 @@ impl Bench {
             rows.push(json!({ "receiver": method.name(), "learned": learned, "msps": rate }));
         }
         Ok(rows)
+    }
+
+    /// What a viewer of the dashboard costs.
+    fn dashboard(&mut self) -> Result<Value> {
+        let (alone, watched) = watched::rates(std::time::Duration::from_secs(if self.quick { 6 } else { 30 }))?;
+        let lost = 1.0 - watched / alone;
+        say!(
+            "\nnlms and ensemble on the test bed: {:.3} MS/s, with a viewer of --serve {:.3} MS/s: {:.1} % lost (goal: <= 2)",
+            alone / 1e6,
+            watched / 1e6,
+            100.0 * lost
+        );
+        Ok(json!({ "alone_msps": alone / 1e6, "watched_msps": watched / 1e6, "lost": lost }))
     }
 
     /// The simulated radio, without a pace; none without the feature.

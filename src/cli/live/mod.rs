@@ -5,6 +5,7 @@ mod options;
 mod rate;
 mod recorder;
 mod sweep;
+mod tuner;
 
 pub(super) use options::Args;
 
@@ -19,11 +20,12 @@ use serde_json::json;
 use super::interrupt;
 use super::run::{
     Sent, Subject, Waveform,
+    dashboard::{self, Dashboard, Ends},
     filters::{self, Choice},
     input::{self, LONGEST_FRAME},
     report,
 };
-use crate::blocks::{Drive, End, Health, Radio, RadioConfig, SyncStatus, Track};
+use crate::blocks::{Drive, End, Health, IqSink, Radio, RadioConfig, SyncStatus, Track};
 use crate::filter::registry::Settings;
 use crate::flowgraphs::track::{self as graph, Filter, Outcome, Plan, Source, View, Watch};
 use crate::iq::{Recording, State};
@@ -33,6 +35,9 @@ use keep_up::KeepUp;
 
 /// What runs when nobody says: a linear filter, and one that knows that amplifiers saturate.
 const DEFAULT: [&str; 2] = ["nlms", "ensemble"];
+
+/// Between two lines.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// The time that a radio may take to begin.
 const START: Duration = Duration::from_millis(500);
@@ -175,8 +180,17 @@ impl Session<'_> {
             rate,
             force: self.args.output.force,
         });
+        // A viewer cannot stop what the command line wants recorded.
+        let recorder = self.args.serve.recorder().filter(|_| record.is_none());
+        let ends = Ends {
+            recorder: recorder.clone(),
+            tuner: Some(Box::new(tuner::Dials::new(&radio, config, self.args.backoff))),
+            centre_hz: Some(config.frequency),
+            channels: self.args.channel.clone(),
+        };
+        let mut dashboard = Dashboard::start(&self.args.serve, &subject, ends)?;
         let plan = Plan {
-            record: record.as_ref().map(|record| record.received()).transpose()?,
+            record: record.as_ref().map(|record| record.received()).transpose()?.or_else(|| recorder.map(IqSink::switched)),
             filters: channels,
             advance: survey.advance,
             samples,
@@ -186,14 +200,19 @@ impl Session<'_> {
             record.sent(self.frame, self.waveform.as_ref())?;
         }
         let time = seconds.filter(|_| !config.patient).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let watch = Watch { time: time.map(|time| time.saturating_add(START)), ..Watch::new(interrupt::watch()) };
+        let every = if dashboard.is_some() { dashboard::EVERY } else { SECOND };
+        let watch = Watch { every, time: time.map(|time| time.saturating_add(START)), ..Watch::new(interrupt::watch()) };
         let mut keep_up = KeepUp::new(self.args.adaptive_budget, budgets);
         let mut last = (Instant::now(), 0);
         let source = Source::Radio(Box::new(radio), self.frame.to_vec(), self.args.amplitude());
         let mut outcome = graph::run(source, plan, &watch, |view| {
-            last = show(view, &health, last, config.queue, rate);
-            keep_up.look(view, &health);
+            if last.0.elapsed() >= SECOND || dashboard.is_none() {
+                last = show(view, &health, last, config.queue, rate);
+                keep_up.look(view, &health);
+            }
+            dashboard.iter_mut().for_each(|dashboard| dashboard.look(&subject, view));
         })?;
+        drop(dashboard);
         if let Some(record) = &record {
             record.tie()?;
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::blocks::{End, RadioConfig, check_device};
 use crate::cli::run::arguments::{FilterArgs, OutputArgs};
+use crate::cli::run::dashboard::ServeArgs;
 use crate::{Error, Result, iq, ofdm};
 
 /// Track a channel live: transmit clipped OFDM, receive it, and predict what is received, with any SoapySDR radio.
@@ -69,7 +70,7 @@ pub(in crate::cli) struct Args {
     pub(super) seconds: Option<f64>,
     /// Mean power of what is transmitted, in dB below full scale
     #[arg(long, default_value_t = 9.0, value_name = "DB", allow_negative_numbers = true)]
-    backoff: f64,
+    pub(super) backoff: f64,
     /// Transmit a frame that the converter clips
     #[arg(long)]
     pub(super) allow_clipping: bool,
@@ -89,7 +90,7 @@ pub(in crate::cli) struct Args {
     #[arg(long)]
     pub(super) adaptive_budget: bool,
     /// Measure at each transmit gain from A to B dB
-    #[arg(long, value_name = "A:B:STEP", allow_hyphen_values = true)]
+    #[arg(long, value_name = "A:B:STEP", allow_hyphen_values = true, conflicts_with = "serve")]
     sweep_tx_gain: Option<String>,
     /// Write what is received, as it is received, and the frame that is sent: a pair of SigMF recordings for track
     #[arg(long, value_name = "DIR", conflicts_with = "sweep_tx_gain")]
@@ -102,6 +103,8 @@ pub(in crate::cli) struct Args {
     pub(super) params: Option<PathBuf>,
     #[command(flatten)]
     pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) serve: ServeArgs,
     #[command(flatten)]
     pub(super) filters: FilterArgs,
 }

@@ -37,9 +37,9 @@ pub(super) fn amplifier(subject: &Subject, filters: &[Tracked<'_>]) -> Result<Op
     let mut curves: Vec<AmplifierCurve> = learned.iter().map(|(name, stretch, gain)| curve(name, gain, level(stretch, gain))).collect();
     let (measured, title, caption) = if direct {
         let pairs = best.input.iter().zip(&best.target).map(|(&x, &y)| (wide(x), wide(y)));
-        (scatter(pairs), "Received against sent amplitude", String::new())
+        (scatter(pairs, DOTS), "Received against sent amplitude", String::new())
     } else if let Some((name, stretch, _)) = learned.first() {
-        let dots = scatter(without_channel(stretch).into_iter());
+        let dots = scatter(without_channel(stretch).into_iter(), DOTS);
         let caption = format!(
             "Dots: received samples without the channel, as {name} saw it just then: its curve, plus the errors divided by the taps."
         );
@@ -76,6 +76,32 @@ pub(super) fn amplifier(subject: &Subject, filters: &[Tracked<'_>]) -> Result<Op
     Ok(Some(Picture { name: "amplifier", figure, csv }))
 }
 
+/// The same for one filter alone: at most so many dots, and its curve where it has one.
+pub(super) fn curve_and_dots(
+    subject: &Subject,
+    name: &str,
+    stretch: &Stretch,
+    most: usize,
+) -> Option<(AmplifierCurve, Option<AmplifierCurve>)> {
+    if subject.equalize {
+        return None;
+    }
+    let (gain, direct) = (curve_of(stretch), coherent(&stretch.input, &stretch.target));
+    let measured = match (direct, gain) {
+        (true, _) => scatter(stretch.input.iter().zip(&stretch.target).map(|(&x, &y)| (wide(x), wide(y))), most),
+        (false, Some(_)) => scatter(without_channel(stretch).into_iter(), most),
+        (false, None) => return None,
+    };
+    let reach = measured.input.iter().copied().fold(0.0, f64::max);
+    let curve = gain.map(|gain| {
+        let factor = if direct { level(gain, &stretch.input, &stretch.target) } else { Complex64::new(1.0, 0.0) };
+        let mut curve = curve(name, gain, factor);
+        cut(&mut curve, reach);
+        curve
+    });
+    Some((measured, curve))
+}
+
 /// The curve that a filter had learned at the end of a stretch; none of a filter without.
 fn curve_of(stretch: &Stretch) -> Option<&[(f64, Complex64)]> {
     stretch.portraits.last().map(|portrait| &portrait.gain[..]).filter(|gain| !gain.is_empty())
@@ -93,8 +119,8 @@ fn coherent(tx: &[Complex32], rx: &[Complex32]) -> bool {
     cross.norm_sqr() > 0.8 * sent * received && sent > 0.0
 }
 
-fn scatter(pairs: impl ExactSizeIterator<Item = (Complex64, Complex64)>) -> AmplifierCurve {
-    let step = pairs.len().div_ceil(DOTS).max(1);
+fn scatter(pairs: impl ExactSizeIterator<Item = (Complex64, Complex64)>, most: usize) -> AmplifierCurve {
+    let step = pairs.len().div_ceil(most).max(1);
     let mut measured = AmplifierCurve { name: "measured".into(), ..AmplifierCurve::default() };
     for (x, y) in pairs.step_by(step).filter(|(x, y)| x.norm() > 0.0 && (x * y).norm().is_finite()) {
         measured.input.push(x.norm());

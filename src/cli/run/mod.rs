@@ -4,6 +4,7 @@
 
 pub(super) mod arguments;
 mod constellation;
+pub(super) mod dashboard;
 pub(super) mod filters;
 pub(super) mod input;
 pub(super) mod learned;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::run::{
     Subject,
     arguments::{FilterArgs, InputArgs, OutputArgs},
+    dashboard::{self, Dashboard, Ends, ServeArgs},
     filters, input, report,
 };
 use super::{interrupt, progress};
@@ -48,6 +49,8 @@ pub(crate) struct Args {
     /// A line a second: error, rate, samples in gaps
     #[arg(long)]
     watch: bool,
+    #[command(flatten)]
+    serve: ServeArgs,
     #[command(flatten)]
     filters: FilterArgs,
 }
@@ -130,11 +133,19 @@ pub(crate) fn run(args: Args) -> Result<()> {
         let sink = |port| args.files.sink(&output, subject.sample_rate, name, port, done, collector.as_ref());
         filters.push(Filter { name: name.into(), track, prediction: sink("prediction")?, error: sink("error")? });
     }
-    let plan = Plan { filters: vec![filters], advance: survey.advance, equalize: sight.equalize, done, samples: None, record: None };
+    let recorder = args.serve.recorder();
+    let record = recorder.clone().map(IqSink::switched);
+    let mut dashboard = Dashboard::start(&args.serve, &subject, Ends { recorder, ..Ends::default() })?;
+    let plan = Plan { filters: vec![filters], advance: survey.advance, equalize: sight.equalize, done, samples: None, record };
     let together = args.files.checkpoint.is_some();
-    let watch = Watch { every: Duration::from_millis(100), together, threads: args.threads, ..Watch::new(interrupt::watch()) };
+    let every = if dashboard.is_some() { dashboard::EVERY } else { Duration::from_millis(100) };
+    let watch = Watch { every, together, threads: args.threads, ..Watch::new(interrupt::watch()) };
     let mut progress = Progress::new(args.watch, survey.total, done);
-    let outcome = graph::run(source, plan, &watch, |view| progress.show(view))?;
+    let outcome = graph::run(source, plan, &watch, |view| {
+        progress.show(view);
+        dashboard.iter_mut().for_each(|dashboard| dashboard.look(&subject, view));
+    })?;
+    drop(dashboard);
     progress.bar.finish_and_clear();
     report::write(&output, &subject, &outcome)?;
     outcome.fault.map_or(Ok(()), Err)

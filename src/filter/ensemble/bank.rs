@@ -24,6 +24,8 @@ use crate::simd::{Level, Op, Vector};
 /// Members of the bank: windows in samples and how many features they use, of a short model or of all.
 const WINDOWS: [(f64, bool); SLOTS] = [(1500.0, true), (f64::INFINITY, true), (f64::INFINITY, false)];
 const SLOTS: usize = 3;
+/// What they are called.
+pub(super) const NAMES: [&str; SLOTS] = ["still, 1500 samples", "still", "still, few terms"];
 
 /// Weights of one member, in planes padded to whole vectors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
