@@ -262,7 +262,8 @@ impl Graph {
                     let sink = SoapySink::new(&mut radio)?.lenient().repeats(frame.len());
                     self.faults.push(sink.fault());
                     let sink = self.fg.add(sink).id();
-                    let repeat = self.fg.add(Repeat::new(frame.iter().map(|z| z * level).collect(), radio.stop()).scaled(radio.drive())).id();
+                    let repeat =
+                        self.fg.add(Repeat::new(frame.iter().map(|z| z * level).collect(), radio.stop()).scaled(radio.drive())).id();
                     for channel in 0..radio.tx_channels() {
                         self.connect(repeat, "output", sink, &format!("input[{channel}]"))?;
                     }

@@ -174,7 +174,7 @@ pub(crate) fn check_free(path: &Path, force: bool) -> Result<()> {
 }
 
 /// What a command is going to write, checked before it begins: each output is free, can be written, and is neither an input nor another output, whatever their names.
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+#[cfg(any(feature = "cli", test))]
 pub(crate) fn check_outputs<'a>(inputs: impl IntoIterator<Item = &'a Path>, outputs: &[&Path], force: bool) -> Result<()> {
     let inputs: Vec<(&Path, Identity)> = inputs.into_iter().filter_map(|path| Some((path, identity(path)?))).collect();
     let mut seen: Vec<(&Path, Identity)> = Vec::new();
@@ -200,6 +200,7 @@ pub(crate) fn check_outputs<'a>(inputs: impl IntoIterator<Item = &'a Path>, outp
 }
 
 /// What makes two names the same regular file: device and number where it exists, else folder and name. Of special files there can be many users.
+#[cfg(any(feature = "cli", test))]
 #[derive(PartialEq)]
 enum Identity {
     #[cfg(unix)]
@@ -207,6 +208,7 @@ enum Identity {
     Path(PathBuf),
 }
 
+#[cfg(any(feature = "cli", test))]
 fn identity(path: &Path) -> Option<Identity> {
     if is_standard(path) || special(path).is_some() {
         return None;

@@ -82,7 +82,9 @@ fn goals_are_reached_with_default_parameters() {
             .collect();
         let mean = |f: &dyn Fn(&Run) -> f64| runs.iter().map(f).sum::<f64>() / 4.0;
         let (nmse, all, coverage) = (mean(&|r| r.nmse_from(500)), mean(&|r| r.nmse_from(0)), mean(&|r| r.coverage(500, preset == "e")));
-        println!("simulated {preset}: goal {goal:.2} dB, reached {nmse:.2} dB, from the first sample {all:.2} dB, 95 % intervals hold {coverage:.1} %");
+        println!(
+            "simulated {preset}: goal {goal:.2} dB, reached {nmse:.2} dB, from the first sample {all:.2} dB, 95 % intervals hold {coverage:.1} %"
+        );
         assert!(nmse <= goal, "{preset}: {nmse}");
         assert!((94.0..=96.0).contains(&coverage), "{preset}: {coverage}");
         assert!(preset != "d" || all <= -18.8, "{all} from the first sample on");
@@ -289,10 +291,7 @@ fn oversampled(samples: usize) -> (Vec<Complex32>, Vec<Complex32>) {
 
 fn singular_excitation(samples: usize) {
     let (tx, rx) = oversampled(samples);
-    let mut trackers = [
-        ("4 taps", ensemble()),
-        ("16 taps", Guard::new(bare(16, 4))),
-    ];
+    let mut trackers = [("4 taps", ensemble()), ("16 taps", Guard::new(bare(16, 4)))];
     for (name, tracker) in &mut trackers {
         let run = track(tracker, &tx, &rx);
         for (k, from) in (samples / 4..samples).step_by(samples / 4).enumerate() {
@@ -324,11 +323,8 @@ fn results_do_not_depend_on_how_the_streams_are_cut() {
     tx[40..700].iter_mut().chain(&mut rx[40..700]).for_each(|z| z.im = 0.0);
     tx[1000..1600].iter_mut().for_each(|x| *x *= 3.0);
     (tx[800].re, rx[900].im, tx[1700]) = (f32::NAN, f32::INFINITY, Complex32::new(1e6, 1.0));
-    let build: [Build; 3] = [
-        || Box::new(bare(4, 0)),
-        || Box::new(bare(7, 3)),
-        || Box::new(Residual::new(Box::new(bare(4, 0)), Box::new(bare(3, 0)))),
-    ];
+    let build: [Build; 3] =
+        [|| Box::new(bare(4, 0)), || Box::new(bare(7, 3)), || Box::new(Residual::new(Box::new(bare(4, 0)), Box::new(bare(3, 0))))];
     for build in build {
         let whole = track(&mut Guard::new(build()), &tx, &rx);
         let mut tracker = Guard::new(build());
@@ -346,8 +342,7 @@ fn results_do_not_depend_on_how_the_streams_are_cut() {
 #[test]
 fn a_restored_tracker_goes_on_as_if_it_had_never_stopped() {
     let (tx, rx) = simulated("d", 9, 1e-3, 4000);
-    let build: [Build; 2] =
-        [|| Box::new(bare(4, 1)), || Box::new(Residual::new(Box::new(bare(4, 0)), Box::new(bare(3, 0))))];
+    let build: [Build; 2] = [|| Box::new(bare(4, 1)), || Box::new(Residual::new(Box::new(bare(4, 0)), Box::new(bare(3, 0))))];
     for build in build {
         let mut first = Guard::new(build());
         track(&mut first, &tx[..2000], &rx[..2000]);
@@ -382,7 +377,6 @@ fn a_frozen_tracker_learns_nothing_and_a_gap_is_bridged() {
     let without = track(&mut ensemble(), &tx, &rx).nmse_from(6200);
     assert!(nmse < without + 0.1, "{nmse}, without the gap {without}");
 }
-
 
 #[test]
 fn real_data_stay_real() {

@@ -103,7 +103,8 @@ fn filter(row: &Row, samples: &[Complex32]) -> Complex32 {
     // Lanes of their own, so that the compiler may use vectors: four sums of real parts and four of imaginary ones.
     let mut sums = [0.0f32; 8];
     for (taps, samples) in row.chunks_exact(8).zip(samples.chunks_exact(4)) {
-        let parts = [samples[0].re, samples[0].im, samples[1].re, samples[1].im, samples[2].re, samples[2].im, samples[3].re, samples[3].im];
+        let parts =
+            [samples[0].re, samples[0].im, samples[1].re, samples[1].im, samples[2].re, samples[2].im, samples[3].re, samples[3].im];
         for ((sum, tap), part) in sums.iter_mut().zip(taps).zip(parts) {
             *sum += tap * part;
         }

@@ -6,7 +6,7 @@ mod nco;
 mod window;
 
 pub use decibel::{LIMIT_DB, db};
-pub(crate) use interpolate::{BEHIND, BEFORE, Place, interpolate};
+pub(crate) use interpolate::{BEFORE, BEHIND, Place, interpolate};
 pub(crate) use nco::{Nco, cis};
 pub use window::{bessel_i0, kaiser};
 

@@ -57,8 +57,7 @@ fn it_keeps_the_streams_in_step_across_gaps_on_either_side() {
     let rx = [clock(0..900), clock(1000..2000)].concat();
     let mut block = Mocker::new(Block::with_buffers(Synchroniser::delay(0)));
     let tag = |index, tag| ItemTag { index, tag };
-    let [(a, a_tags), (b, b_tags)] =
-        feed(&mut block, (tx, vec![tag(500, gap(20)), tag(600, Tag::Id(3))]), (rx, vec![tag(900, gap(100))]));
+    let [(a, a_tags), (b, b_tags)] = feed(&mut block, (tx, vec![tag(500, gap(20)), tag(600, Tag::Id(3))]), (rx, vec![tag(900, gap(100))]));
     assert_eq!(a, b);
     assert_eq!(a, [clock(0..500), clock(520..900), clock(1000..2000)].concat());
     assert_eq!(a_tags, [tag(500, gap(20)), tag(600, Tag::Id(3)), tag(880, gap(100))]);

@@ -33,6 +33,12 @@ pub(in crate::cli) struct InputArgs {
 }
 
 impl InputArgs {
+    /// The files that are read: of a SigMF recording both.
+    pub(in crate::cli) fn files(&self) -> Vec<PathBuf> {
+        let named = self.tx.iter().chain(&self.rx);
+        named.flat_map(|path| [path.clone(), path.with_extension("sigmf-meta"), path.with_extension("sigmf-data")]).collect()
+    }
+
     /// The recordings, or the test bed as `adjust` wants it.
     pub(in crate::cli) fn origin(&self, adjust: impl FnOnce(&mut Scenario)) -> Result<Origin> {
         let (align, trim, format) = (self.align, self.trim, self.format);

@@ -17,7 +17,7 @@ use crate::blocks::{IqSink, Track};
 use crate::filter::registry::Settings;
 use crate::flowgraphs::track::{self as graph, Filter, Plan, View, Watch};
 use crate::iq::{Datatype, Writer, sigmf::Meta};
-use crate::{Error, Result};
+use crate::{Error, Result, files};
 use checkpoint::{Checkpoint, Collector};
 
 /// What runs when nobody says.
@@ -87,6 +87,10 @@ pub(crate) fn run(args: Args) -> Result<()> {
         default_folder(&mut output);
     }
     report::check(&output, args.files.resume)?;
+    let inputs: Vec<PathBuf> = args.input.files().into_iter().chain(args.params.clone()).collect();
+    let outputs: Vec<&Path> =
+        [&output.json, &args.files.predictions, &args.files.checkpoint].into_iter().flatten().map(PathBuf::as_path).collect();
+    files::check_outputs(inputs.iter().map(PathBuf::as_path), &outputs, output.force || args.files.resume)?;
     let origin = args.input.origin(|scenario| {
         scenario.samples = args.samples.unwrap_or(scenario.samples);
         scenario.seed = args.seed.unwrap_or(scenario.seed);

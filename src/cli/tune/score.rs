@@ -1,8 +1,8 @@
 //! How good a set of parameters is: its one-step-ahead error on the data.
 
+use crate::dsp::db;
 use crate::filter::Guard;
 use crate::filter::registry::{self, Settings};
-use crate::dsp::db;
 use crate::metrics::power;
 use crate::real::finite;
 use crate::{Complex32, Error, Result};

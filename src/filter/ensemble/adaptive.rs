@@ -22,7 +22,9 @@ impl<T: Real> Adaptive for Ensemble<T> {
         let mut config = self.config.clone();
         match name {
             "evidence" => config.evidence = value,
-            "still-taps" => return Err(Error::parameter(name, "what the tracker was built with, since it fixes the size of its state", value)),
+            "still-taps" => {
+                return Err(Error::parameter(name, "what the tracker was built with, since it fixes the size of its state", value));
+            }
             _ => return Err(Error::NotApplicable { filter: "ensemble".into(), name: name.into(), known: vec!["evidence".into()] }),
         }
         config.validate()?;

@@ -137,14 +137,21 @@ impl<T: Real> Bank<T> {
 
     pub(super) fn is_sound(&self, other: &Self) -> bool {
         let n = other.features.len();
-        let members = self.members.len() == SLOTS && self.members.iter().zip(&other.members).all(|(a, b)| {
-            a.w.len() == b.w.len() && a.re.len() == b.re.len() && a.im.len() == b.im.len() && a.error.fits(0) && a.n.is_finite()
-        });
-        let inverses = self.inverses.iter().zip(&self.sizes).all(|(i, &s)| {
-            i.re.len() == s * s.next_multiple_of(16) && i.im.len() == i.re.len()
-        });
-        members && inverses && (self.inverses.is_empty() || self.inverses.len() == 2) && self.sizes == other.sizes && self.gram.fits(n)
-            && self.gram.is_finite() && self.cross.len() == n && self.used.is_finite() && self.evidence.is_sound()
+        let members = self.members.len() == SLOTS
+            && self.members.iter().zip(&other.members).all(|(a, b)| {
+                a.w.len() == b.w.len() && a.re.len() == b.re.len() && a.im.len() == b.im.len() && a.error.fits(0) && a.n.is_finite()
+            });
+        let inverses =
+            self.inverses.iter().zip(&self.sizes).all(|(i, &s)| i.re.len() == s * s.next_multiple_of(16) && i.im.len() == i.re.len());
+        members
+            && inverses
+            && (self.inverses.is_empty() || self.inverses.len() == 2)
+            && self.sizes == other.sizes
+            && self.gram.fits(n)
+            && self.gram.is_finite()
+            && self.cross.len() == n
+            && self.used.is_finite()
+            && self.evidence.is_sound()
     }
 
     /// Whether it predicts yet.
@@ -239,13 +246,20 @@ impl<T: Real> Bank<T> {
             let turn = eager || spread(time + t as u64).is_multiple_of(thin);
             if *w > T::zero() && turn {
                 let root = w.wide().sqrt();
-                let features: (Vec<f64>, Vec<f64>) = self.features.iter().map(|f| {
-                    let z = streams.feature(f, t);
-                    (z.re.wide() * root, z.im.wide() * root)
-                }).unzip();
+                let features: (Vec<f64>, Vec<f64>) = self
+                    .features
+                    .iter()
+                    .map(|f| {
+                        let z = streams.feature(f, t);
+                        (z.re.wide() * root, z.im.wide() * root)
+                    })
+                    .unzip();
                 if eager {
                     let y = Complex64::new(y.re[t].wide(), y.im[t].wide()) * root;
-                    self.cross.iter_mut().zip(features.0.iter().zip(&features.1)).for_each(|(c, (&re, &im))| *c += Complex64::new(re, -im) * y);
+                    self.cross
+                        .iter_mut()
+                        .zip(features.0.iter().zip(&features.1))
+                        .for_each(|(c, (&re, &im))| *c += Complex64::new(re, -im) * y);
                 }
                 samples.push(features);
                 self.used += w.wide();
@@ -320,7 +334,10 @@ impl<T: Real> Inverse<T> {
     fn new(m: &Matrix) -> Self {
         let padded = m.n().next_multiple_of(16);
         let plane = |part: &dyn Fn(Complex64) -> f64| {
-            (0..m.n()).flat_map(|i| (0..padded).map(move |j| (i, j))).map(|(i, j)| if j < m.n() { T::of(part(m.at(i, j))) } else { T::zero() }).collect()
+            (0..m.n())
+                .flat_map(|i| (0..padded).map(move |j| (i, j)))
+                .map(|(i, j)| if j < m.n() { T::of(part(m.at(i, j))) } else { T::zero() })
+                .collect()
         };
         Self { re: plane(&|z| z.re), im: plane(&|z| z.im) }
     }
@@ -468,6 +485,12 @@ impl<T: Real> Op<T> for Apply<'_, T> {
 const _: () = assert!(NOTHING < FIRST_EVIDENCE);
 impl<T: Real> Bank<T> {
     pub(super) fn debug(&self) -> String {
-        format!("n {} noise {:?} level {:.1} log {:?}", self.n, &self.evidence.noise.0[..SLOTS], self.evidence.level, &self.evidence.log.0[..SLOTS])
+        format!(
+            "n {} noise {:?} level {:.1} log {:?}",
+            self.n,
+            &self.evidence.noise.0[..SLOTS],
+            self.evidence.level,
+            &self.evidence.log.0[..SLOTS]
+        )
     }
 }

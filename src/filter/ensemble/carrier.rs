@@ -41,7 +41,18 @@ impl Default for Carrier {
 
 impl Carrier {
     pub(super) fn is_sound(&self) -> bool {
-        let parts = [self.step, self.now.re, self.now.im, self.turn.re, self.turn.im, self.mean, self.square, self.blocks, self.last.re, self.last.im];
+        let parts = [
+            self.step,
+            self.now.re,
+            self.now.im,
+            self.turn.re,
+            self.turn.im,
+            self.mean,
+            self.square,
+            self.blocks,
+            self.last.re,
+            self.last.im,
+        ];
         parts.iter().all(|x| x.is_finite())
     }
 

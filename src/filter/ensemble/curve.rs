@@ -63,7 +63,17 @@ fn prior() -> (Matrix, [Complex64; POINTS]) {
 impl<T: Real> Curve<T> {
     pub(super) fn new() -> Self {
         let one = Complex64::new(1.0, 0.0);
-        let mut curve = Self { theta: [one; POINTS], narrow: [Complex::default(); POINTS], a: Matrix::zeros(POINTS), b: [Complex64::default(); POINTS], scale: 1.0, prior: prior(), seen: 0.0, last: [Complex64::default(); POINTS], variance: 0.0 };
+        let mut curve = Self {
+            theta: [one; POINTS],
+            narrow: [Complex::default(); POINTS],
+            a: Matrix::zeros(POINTS),
+            b: [Complex64::default(); POINTS],
+            scale: 1.0,
+            prior: prior(),
+            seen: 0.0,
+            last: [Complex64::default(); POINTS],
+            variance: 0.0,
+        };
         curve.fill();
         curve
     }
@@ -74,7 +84,11 @@ impl<T: Real> Curve<T> {
 
     pub(super) fn is_sound(&self) -> bool {
         let sound = |z: &Complex64| z.re.is_finite() && z.im.is_finite();
-        self.a.fits(POINTS) && self.a.is_finite() && self.theta.iter().chain(&self.b).chain(&self.last).all(sound) && self.variance.is_finite() && self.scale >= 1.0
+        self.a.fits(POINTS)
+            && self.a.is_finite()
+            && self.theta.iter().chain(&self.b).chain(&self.last).all(sound)
+            && self.variance.is_finite()
+            && self.scale >= 1.0
     }
 
     /// The gain at an envelope in units of the input's RMS.
@@ -84,7 +98,15 @@ impl<T: Real> Curve<T> {
 
     /// Learns from a sample: `x(l)` in units of the RMS and taps `h`, the output without its offset, the error and variance of its prediction.
     /// `samples` is how many it stands for.
-    pub(super) fn learn(&mut self, h: &[Complex<T>], x: impl Fn(usize) -> Complex64, y: Complex64, square: f64, variance: f64, samples: u64) {
+    pub(super) fn learn(
+        &mut self,
+        h: &[Complex<T>],
+        x: impl Fn(usize) -> Complex64,
+        y: Complex64,
+        square: f64,
+        variance: f64,
+        samples: u64,
+    ) {
         let mut d = [Complex64::default(); POINTS];
         for (l, h) in h.iter().enumerate() {
             let x = x(l);

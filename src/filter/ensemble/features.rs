@@ -65,7 +65,9 @@ pub(super) fn seconds(features: &[Feature]) -> Vec<Vec<(usize, f64)>> {
         if let (Some(j), Some(k)) = (follows(i, 1), follows(i, 2)) {
             all.push(vec![(i, 1.0), (j, -2.0), (k, 1.0)]);
         }
-        if features[i].stream == OWN && let Some(j) = follows(i, 1) {
+        if features[i].stream == OWN
+            && let Some(j) = follows(i, 1)
+        {
             all.push(vec![(i, -2.0), (j, 1.0)]);
         }
     }
@@ -106,10 +108,6 @@ impl<T: Real> Streams<T> {
 
     pub(super) fn bent(&self) -> &Planes<T> {
         &self.planes[BENT]
-    }
-
-    pub(super) fn input(&self) -> &Planes<T> {
-        &self.planes[INPUT]
     }
 
     /// Makes room for the next block.

@@ -75,7 +75,13 @@ impl<T: Real> Input<T> {
             }
             let glitch = self.count > START && power > GLITCH * self.mean;
             let odd = glitch || self.count <= START && power > 0.0 && power * GLITCH < self.mean;
-            self.odd = if self.odd >= BEGIN { BEGIN } else if odd { self.odd + 1 } else { 0 };
+            self.odd = if self.odd >= BEGIN {
+                BEGIN
+            } else if odd {
+                self.odd + 1
+            } else {
+                0
+            };
             self.x.set(at + i, if glitch { Complex::default() } else { x });
             let weight = if power < QUIET * self.unit { QUIET_WEIGHT } else { 1.0 };
             if power > 0.0 && self.is_starting() {

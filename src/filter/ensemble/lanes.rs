@@ -193,7 +193,8 @@ impl<T: Real, const N: usize> Run<'_, T, N> {
         let taps = &mut self.lanes.taps[..n];
         let (re, im) = (&self.white.re[..n], &self.white.im[..n]);
         let (one, zero, least) = (V::splat(T::one()), V::splat(T::zero()), V::splat(T::of(LEAST)));
-        let (outlier, curve, relative, pace) = (V::splat(T::of(OUTLIER)), V::splat(self.curve), V::splat(self.relative), V::splat(self.pace));
+        let (outlier, curve, relative, pace) =
+            (V::splat(T::of(OUTLIER)), V::splat(self.curve), V::splat(self.relative), V::splat(self.pace));
         let (mut p11, mut p12, mut p22): (V, V, V) = (self.lanes.p11.get(group), self.lanes.p12.get(group), self.lanes.p22.get(group));
         let diffusion: V = self.lanes.diffusion.get(group);
         let mut judge = self.lanes.evidence.load::<V>(group);

@@ -219,7 +219,8 @@ impl<T: Real> Tracker<T> for Ensemble<T> {
 
     fn portrait(&self) -> Portrait {
         let mut portrait = Portrait::of_taps(&self.taps());
-        let lanes = self.lanes.evidence.weight.0.iter().enumerate().map(|(m, w)| (format!("span {:.0}", lanes::span(m)), *w * self.shares[0]));
+        let lanes =
+            self.lanes.evidence.weight.0.iter().enumerate().map(|(m, w)| (format!("span {:.0}", lanes::span(m)), *w * self.shares[0]));
         let bank = bank::NAMES.iter().zip(self.bank.evidence.weight.0).map(|(name, w)| ((*name).to_owned(), w * self.shares[1]));
         portrait.members = lanes.chain(bank).map(|(name, w)| (name, w.wide())).collect();
         let inverse = self.input.inverse();
@@ -235,6 +236,17 @@ impl<T: Real> Ensemble<T> {
     #[doc(hidden)]
     pub fn debug(&self) -> String {
         let b = self.lanes.evidence.best();
-        format!("best {b} noise {:.2e} acq {} unit {:.3e} G {:.2} {:.2} {:.2} {:.2} v {:.1e} bank {}", self.lanes.evidence.noise.0[b].wide(), self.acquisition.left, self.input.inverse(), self.curve.gain(1.0), self.curve.gain(2.0), self.curve.gain(2.5), self.curve.gain(3.0), self.curve.variance, self.bank.debug())
+        format!(
+            "best {b} noise {:.2e} acq {} unit {:.3e} G {:.2} {:.2} {:.2} {:.2} v {:.1e} bank {}",
+            self.lanes.evidence.noise.0[b].wide(),
+            self.acquisition.left,
+            self.input.inverse(),
+            self.curve.gain(1.0),
+            self.curve.gain(2.0),
+            self.curve.gain(2.5),
+            self.curve.gain(3.0),
+            self.curve.variance,
+            self.bank.debug()
+        )
     }
 }

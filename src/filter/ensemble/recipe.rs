@@ -15,16 +15,12 @@ pub(in crate::filter) const RECIPE: Recipe = Recipe {
         Parameter::number("evidence", "what remains of the ensemble's evidence for a member after a sample", Preset::Is(0.99), None),
     ],
     likelihood: None,
-    look: (Hue::Indigo, Dash::Solid),
+    look: (Hue::Vermillion, Dash::Solid),
     make: Make::Tracker(build),
 };
 
 fn build(s: &Settings, taps: usize) -> Result<Box<dyn Tracker<f32>>> {
-    let config = EnsembleConfig {
-        taps,
-        advance: s.advance(),
-        still_taps: s.whole("still-taps")?.unwrap_or(0),
-        evidence: s.number("evidence")?,
-    };
+    let config =
+        EnsembleConfig { taps, advance: s.advance(), still_taps: s.whole("still-taps")?.unwrap_or(0), evidence: s.number("evidence")? };
     Ok(Box::new(Ensemble::new(config)?))
 }

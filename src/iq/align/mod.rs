@@ -165,7 +165,8 @@ pub(super) fn align_within(tx: &[Complex32], rx: &[Complex32], delays: RangeIncl
 pub(super) fn align_near(tx: &[Complex32], rx: &[Complex32], known: &Alignment) -> Alignment {
     let mut rx = tame(rx);
     rx.iter_mut().filter(|z| **z != Complex64::default()).for_each(|z| *z -= known.dc);
-    let coarse = coarse::Coarse { delay: (known.delay + known.peak).round() as i64, inverted: known.inverted, confidence: known.confidence };
+    let coarse =
+        coarse::Coarse { delay: (known.delay + known.peak).round() as i64, inverted: known.inverted, confidence: known.confidence };
     refine(&tame(tx), rx, known.dc, &coarse)
 }
 

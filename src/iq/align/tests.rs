@@ -326,7 +326,9 @@ fn any_pair(seed: u64) -> (Vec<Complex32>, Vec<Complex32>, f64, String) {
     if broken {
         rx.iter_mut().step_by(8).for_each(|z| z.re = f32::NAN);
     }
-    let told = format!("{seed}: {length} x{over}, delay {delay}, {paths} paths, {doppler:e}, cfo {cfo:e}, {snr_db} dB, +{before} +{behind}, quiet {quiet}, NaN {broken}");
+    let told = format!(
+        "{seed}: {length} x{over}, delay {delay}, {paths} paths, {doppler:e}, cfo {cfo:e}, {snr_db} dB, +{before} +{behind}, quiet {quiet}, NaN {broken}"
+    );
     (narrow(&tx), rx, delay + first, told)
 }
 

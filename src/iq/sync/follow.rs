@@ -85,13 +85,7 @@ enum Verdict {
 
 impl Follower {
     pub(super) fn new(found: &Alignment) -> Self {
-        Self {
-            grid: Some(grid(found.support)),
-            usual: (1.0 - found.explained).clamp(1e-4, 1.0),
-            fresh: 1,
-            change: 1.0,
-            ..Self::default()
-        }
+        Self { grid: Some(grid(found.support)), usual: (1.0 - found.explained).clamp(1e-4, 1.0), fresh: 1, change: 1.0, ..Self::default() }
     }
 
     fn grid(&mut self) -> Grid {
@@ -355,7 +349,9 @@ impl Follower {
 
     /// How many samples before the first tap of a tracker, which reaches `advance` samples ahead, there is a strong path now and has been one for a while.
     fn missed(&self, advance: usize) -> usize {
-        let Some((response, grid)) = self.last.as_ref().filter(|_| self.probes >= SETTLED && self.delay.variance[0] < 0.05 * 0.05) else { return 0 };
+        let Some((response, grid)) = self.last.as_ref().filter(|_| self.probes >= SETTLED && self.delay.variance[0] < 0.05 * 0.05) else {
+            return 0;
+        };
         let power: f64 = response.iter().map(|h| h.norm_sqr()).sum();
         let first = (BEFORE as usize).saturating_sub(advance);
         let strong = response.iter().position(|h| h.norm_sqr() > STRONG * power).map_or(WIDE, |at| grid.first + at);
@@ -364,7 +360,8 @@ impl Follower {
 
     /// The window lies `by` samples earlier from now on.
     fn slide(&mut self, by: usize) {
-        let slid = |grid: Grid| Grid { first: (grid.first + by).min(WIDE - 1), paths: grid.paths.min(WIDE - (grid.first + by).min(WIDE - 1)) };
+        let slid =
+            |grid: Grid| Grid { first: (grid.first + by).min(WIDE - 1), paths: grid.paths.min(WIDE - (grid.first + by).min(WIDE - 1)) };
         self.grid = self.grid.map(slid);
         self.last = None;
         self.carrier.last = None;
@@ -402,11 +399,8 @@ impl Delay {
         let [a, b, c] = self.variance;
         let pairs = (time - self.time.replace(time).unwrap_or(time)).max(0) as f64;
         self.late += pairs * self.drift;
-        let [a, b, c] = [
-            a + 2.0 * pairs * b + pairs * pairs * c + Self::WANDER * Self::WANDER,
-            b + pairs * c,
-            c + Self::RESTLESS * Self::RESTLESS,
-        ];
+        let [a, b, c] =
+            [a + 2.0 * pairs * b + pairs * pairs * c + Self::WANDER * Self::WANDER, b + pairs * c, c + Self::RESTLESS * Self::RESTLESS];
         self.variance = [a, b, c];
         let noise = variance + Self::FADING * Self::FADING;
         let (off, spread) = (late - self.late, a + noise);

@@ -145,7 +145,11 @@ impl Line {
 
     /// Where the last segment that begins in `from..until` begins, of those behind a gap of unknown length or of at least `least` samples.
     pub(super) fn last_break(&self, from: i64, until: i64, least: u64) -> Option<i64> {
-        self.segments.iter().rev().find(|s| s.time > from && s.time < until && s.claim.is_some_and(|n| n == 0 || n >= least)).map(|s| s.time)
+        self.segments
+            .iter()
+            .rev()
+            .find(|s| s.time > from && s.time < until && s.claim.is_some_and(|n| n == 0 || n >= least))
+            .map(|s| s.time)
     }
 
     /// How many samples have come for the times from one to another.

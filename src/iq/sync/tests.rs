@@ -33,7 +33,9 @@ fn nmse_db(tx: &[Complex32], rx: &[Complex32]) -> f64 {
 #[test]
 fn delay_carrier_offset_and_drift_are_followed() {
     let frame = frame();
-    for (delay, cfo, ppm) in [(0.0, 0.0, 0.0), (100.3, 0.0, 0.0), (40.0, 2e-3, 0.0), (7.0, 0.0, 5.0), (3000.6, -1e-3, -50.0), (3.2, 2e-3, 50.0)] {
+    for (delay, cfo, ppm) in
+        [(0.0, 0.0, 0.0), (100.3, 0.0, 0.0), (40.0, 2e-3, 0.0), (7.0, 0.0, 5.0), (3000.6, -1e-3, -50.0), (3.2, 2e-3, 50.0)]
+    {
         let impairments = ImpairmentsConfig { delay, carrier_offset: cfo, sample_offset_ppm: ppm, ..ImpairmentsConfig::default() };
         let rx = received(&frame, 1_200_000, &impairments);
         let (mut sync, mut out) = (Synchroniser::repeated(frame.clone()).unwrap(), Pairs::default());
@@ -140,13 +142,20 @@ fn one_clock_is_never_touched() {
         for seed in 0..2 {
             let rx = Link { paths, doppler, snr_db, ..Link::default() }.receive(&frame, 400_000, seed);
             let (out, status) = follow(&frame, &rx);
-            let told = format!("{paths} paths, {doppler:e}, {snr_db} dB, seed {seed}: {} pairs, gaps {:?}, {status:?}", out.rx.len(), out.gaps);
+            let told =
+                format!("{paths} paths, {doppler:e}, {snr_db} dB, seed {seed}: {} pairs, gaps {:?}, {status:?}", out.rx.len(), out.gaps);
             println!("{told}");
-            assert!(out.origins.iter().enumerate().all(|(i, &(at, _, item))| {
-                let end = out.origins.get(i + 1).map_or(out.rx.len(), |o| o.0);
-                out.rx[at..end] == rx[item as usize..item as usize + end - at]
-            }), "{told}");
-            assert!(out.rx.len() > 390_000 && status.slips == 0 && status.searches == 1 && status.clock_ppm == 0.0 && status.cfo == 0.0, "{told}");
+            assert!(
+                out.origins.iter().enumerate().all(|(i, &(at, _, item))| {
+                    let end = out.origins.get(i + 1).map_or(out.rx.len(), |o| o.0);
+                    out.rx[at..end] == rx[item as usize..item as usize + end - at]
+                }),
+                "{told}"
+            );
+            assert!(
+                out.rx.len() > 390_000 && status.slips == 0 && status.searches == 1 && status.clock_ppm == 0.0 && status.cfo == 0.0,
+                "{told}"
+            );
         }
     }
 }
@@ -159,11 +168,15 @@ fn two_clocks_are_as_good_as_one() {
         for (seed, cfo, ppm) in [(0, 2e-3, 5.0), (1, 1e-4, 20.0), (2, -2e-3, -50.0)] {
             let (out, _) = follow(&frame, &Link { paths, doppler, ..Link::default() }.receive(&frame, 500_000, seed));
             let best = fit_db(&out, 200_000);
-            let impairments = ImpairmentsConfig { delay: 33.4, carrier_offset: cfo, sample_offset_ppm: ppm, ..ImpairmentsConfig::default() };
+            let impairments =
+                ImpairmentsConfig { delay: 33.4, carrier_offset: cfo, sample_offset_ppm: ppm, ..ImpairmentsConfig::default() };
             let (out, status) = follow(&frame, &Link { paths, doppler, impairments, ..Link::default() }.receive(&frame, 500_000, seed));
             let nmse = fit_db(&out, 200_000);
             println!("{paths} paths, {doppler:e}, seed {seed}, cfo {cfo:e}, {ppm} ppm: {best:.2} dB, {:+.2} dB; {status:?}", nmse - best);
-            assert!((status.clock_ppm + ppm).abs() < 0.1 && (status.slips, status.searches, status.doubtful_samples) == (0, 1, 0), "{status:?}");
+            assert!(
+                (status.clock_ppm + ppm).abs() < 0.1 && (status.slips, status.searches, status.doubtful_samples) == (0, 1, 0),
+                "{status:?}"
+            );
             (one, two) = (one + best / 3.0, two + nmse / 3.0);
         }
         assert!(two < one + 1.0, "{paths} paths, {doppler:e}: {two} dB instead of {one} dB");
@@ -182,7 +195,8 @@ fn slips_of_any_size_are_found_soon_and_marked() {
             let slipped = [&rx[..at], &rx[(at as i64 + slip) as usize..]].concat();
             let (out, status) = follow(&frame, &slipped);
             let (nmse, best) = (fit_db(&out, 0), fit_db(&clean, 0));
-            let told = format!("{paths} paths, {doppler:e}, slip {slip} at {at}: gaps {:?}, {nmse:.2} dB of {best:.2}, {status:?}", out.gaps);
+            let told =
+                format!("{paths} paths, {doppler:e}, slip {slip} at {at}: gaps {:?}, {nmse:.2} dB of {best:.2}, {status:?}", out.gaps);
             println!("{told}");
             // Nothing wrong goes out; what is left out begins before the slip and ends soon behind it.
             assert!(nmse < best + 0.5, "{told}");
@@ -217,7 +231,12 @@ fn noise_silence_and_other_frames_are_never_locked_to() {
         let before = Link::default().receive(&frame, 100_000, 1);
         let (out, status) = follow(&frame, &[before.clone(), samples.clone(), before.clone()].concat());
         let inside = out.origins.iter().filter(|o| (100_000..220_000).contains(&o.2)).count();
-        println!("{name}: {} pairs, {inside} inside, {:?} {:?} {status:?}", out.rx.len(), out.gaps, out.origins.iter().filter(|o| (90_000..230_000).contains(&o.2)).collect::<Vec<_>>());
+        println!(
+            "{name}: {} pairs, {inside} inside, {:?} {:?} {status:?}",
+            out.rx.len(),
+            out.gaps,
+            out.origins.iter().filter(|o| (90_000..230_000).contains(&o.2)).collect::<Vec<_>>()
+        );
         assert!(inside == 0 && status.state == State::Locked && out.rx.len() > 160_000, "{name}: {status:?}");
         assert!(fit_db(&out, 0) < -25.0, "{name}: {}", fit_db(&out, 0));
     }
