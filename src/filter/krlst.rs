@@ -56,7 +56,6 @@ pub struct KrlsT<T: Real, K> {
 
 /// The process with a covariance of the kernel's kind.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(clippy::large_enum_variant, reason = "there is one in a filter")]
 enum Either {
     Real(Process<f64>),
     Complex(Process<Complex<f64>>),
