@@ -4,7 +4,7 @@ mod common;
 
 use common::{channel, noise};
 use kaflow::Complex;
-use kaflow::filter::two_speed::{TwoSpeed, TwoSpeedConfig};
+use kaflow::filter::ensemble::{Ensemble, EnsembleConfig};
 use kaflow::filter::*;
 use kaflow::kernel::Gaussian;
 use kaflow::observation::Gain;
@@ -95,25 +95,15 @@ fn the_weight_of_one_point_is_what_krlst_predicts_there() {
 }
 
 #[test]
-fn a_mixture_looks_like_its_best_member_and_a_member_like_its_model() {
+fn the_portrait_of_the_ensemble_is_its_heaviest_member_and_its_curve() {
     let (tx, rx) = channel(7, 3000);
     let mut p = vec![Complex::new(0.0, 0.0); tx.len()];
-    let mut alone = TwoSpeed::new(TwoSpeedConfig { taps: TAPS, span: 60.0, ..TwoSpeedConfig::default() }).unwrap();
-    alone.track(&tx, &rx, true, &mut p, None);
-    let portrait = alone.portrait();
-    assert_eq!(portrait.taps, alone.taps());
+    let mut ensemble = Ensemble::new(EnsembleConfig { taps: TAPS, ..EnsembleConfig::default() }).unwrap();
+    ensemble.track(&tx, &rx, true, &mut p, None);
+    let portrait = ensemble.portrait();
+    assert_eq!((portrait.taps.len(), &portrait.taps), (TAPS, &ensemble.taps()));
     assert!(portrait.gain.len() > 20 && portrait.gain.windows(2).all(|w| w[0].0 < w[1].0));
-    assert!(portrait.gain.iter().all(|&(r, g)| (g - alone.gain(r)).norm() < 1e-12));
-
-    let mut mixture =
-        Mixture::standard(&MixtureConfig { taps: TAPS, spans: vec![60.0], still_taps: 0, memory: 0, ..MixtureConfig::default() }).unwrap();
-    mixture.track(&tx, &rx, true, &mut p, None);
-    let best = mixture.weights().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0.to_owned();
-    if best == "two-speed 60" {
-        assert_eq!(mixture.portrait(), portrait);
-    } else {
-        assert_ne!(mixture.portrait(), portrait);
-    }
-    let boxed: Box<dyn Tracker<f64>> = Box::new(mixture);
-    assert_eq!(boxed.portrait().taps.len(), TAPS);
+    assert!(portrait.gain.iter().all(|&(r, g)| (g - ensemble.gain(r)).norm() < 1e-12));
+    let boxed: Box<dyn Tracker<f64>> = Box::new(ensemble);
+    assert_eq!(boxed.portrait(), portrait);
 }

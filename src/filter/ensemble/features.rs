@@ -108,10 +108,6 @@ impl<T: Real> Streams<T> {
         &self.planes[BENT]
     }
 
-    pub(super) fn input(&self) -> &Planes<T> {
-        &self.planes[INPUT]
-    }
-
     /// Makes room for the next block.
     pub(super) fn roll(&mut self) {
         let input = &self.planes[INPUT];
