@@ -46,8 +46,8 @@ fn gallery() -> Vec<(&'static str, Figure)> {
         ("qklms", -8.5),
         ("krlst", -10.8),
         ("mp-rls", -9.5),
-        ("two-speed", -17.5),
-        ("mixture", -17.3),
+        ("residual", -17.5),
+        ("ensemble", -17.3),
     ];
     let curves: Vec<NmseCurve> = filters
         .iter()
@@ -72,7 +72,7 @@ fn gallery() -> Vec<(&'static str, Figure)> {
     }
     let input: Vec<f64> = (0..80).map(|i| f64::from(i) / 30.0).collect();
     let learned = AmplifierCurve {
-        name: "two-speed".into(),
+        name: "ensemble".into(),
         output: input.iter().map(|a| a / (1.0 + a.powi(4)).powf(0.25)).collect(),
         phase_deg: input.iter().map(|a| 12.0 * a * a / (1.0 + a * a)).collect(),
         input,

@@ -48,7 +48,7 @@ fn drawn_from(drawn: &[[f64; 2]], given: &[[f64; 2]], what: &str) {
 #[test]
 fn taps_weights_and_curves_are_drawn_as_they_are_in_the_tables() {
     let directory = tempfile::tempdir().unwrap();
-    let filters = ["nlms", "two-speed", "fklms", "krlst"];
+    let filters = ["nlms", "ensemble", "fklms", "krlst"];
     let wanted: String = filters.iter().map(|f| format!(" --filter {f}")).collect();
     kaflow(directory.path(), &format!("track --preset a --samples 8000 --out out{wanted}"));
     let out = directory.path().join("out");
@@ -56,10 +56,10 @@ fn taps_weights_and_curves_are_drawn_as_they_are_in_the_tables() {
 
     // Taps: two panels for each filter, the best one first: size and phase.
     let taps = table(&out.join("taps.csv"));
-    assert_eq!(taps.keys().collect::<Vec<_>>(), ["nlms", "two-speed"]);
+    assert_eq!(taps.keys().collect::<Vec<_>>(), ["ensemble", "nlms"]);
     let picture = svg("taps.svg");
     let rate = TestBed::new(&Scenario::preset("a").unwrap()).unwrap().scenario().sample_rate();
-    for (filter, panel) in [("two-speed", 0), ("nlms", 2)] {
+    for (filter, panel) in [("ensemble", 0), ("nlms", 2)] {
         for tap in 0..4 {
             let rows = || taps[filter].iter().filter(|row| row[1] == f64::from(tap));
             let size: Vec<_> = rows().map(|r| [r[0] / rate, r[2].hypot(r[3])]).collect();
@@ -90,9 +90,9 @@ fn taps_weights_and_curves_are_drawn_as_they_are_in_the_tables() {
 
     // The curve of the amplifier saturates, and lies in the middle of the dots.
     let curves = table(&out.join("amplifier.csv"));
-    let (learned, measured) = (&curves["two-speed"], &curves["measured"]);
+    let (learned, measured) = (&curves["ensemble"], &curves["measured"]);
     let rows: Vec<_> = learned.iter().map(|r| [r[0], r[1]]).collect();
-    drawn_from(&read_back(&svg("amplifier.svg"), 0, "two-speed"), &rows, "AM/AM");
+    drawn_from(&read_back(&svg("amplifier.svg"), 0, "ensemble"), &rows, "AM/AM");
     let last = rows[rows.len() - 1];
     assert!(last[1] / last[0] < 0.8 * rows[5][1] / rows[5][0], "{rows:?}");
     let at = |r: f64| rows.windows(2).find(|w| w[0][0] <= r && w[1][0] > r).map(|w| (w[0][1] + w[1][1]) / 2.0);
@@ -144,7 +144,7 @@ fn a_run_that_goes_on_shows_the_taps_from_the_start() {
 #[test]
 fn an_equaliser_shows_the_constellation_before_and_after() {
     let directory = tempfile::tempdir().unwrap();
-    kaflow(directory.path(), "track --preset a --samples 20000 --equalize --taps 8 --filter two-speed --filter nlms --out out");
+    kaflow(directory.path(), "track --preset a --samples 20000 --equalize --taps 8 --filter ensemble --filter nlms --out out");
     let out = directory.path().join("out");
     let points = table(&out.join("constellation.csv"));
     let svg = fs::read_to_string(out.join("constellation.svg")).unwrap();

@@ -62,7 +62,7 @@ impl<T: Real> Ensemble<T> {
     fn is_sound(&self, other: &Self) -> bool {
         let taps = self.config.taps;
         let block = |v: &Vec<T>| v.len() == other.v.len() && v.iter().all(|x| x.is_finite());
-        let numbers = [self.offset.re, self.offset.im, self.offset_variance, self.surprise, self.power, self.relative];
+        let numbers = [self.offset.re, self.offset.im, self.offset_variance, self.surprise, self.alarm, self.power, self.relative];
         let sums = [self.offset_sums.0, self.offset_sums.1.re, self.offset_sums.1.im];
         let clock = &self.clock;
         let counts = clock.at < clock.cell && clock.cell <= super::constants::BLOCK && self.phase < super::constants::QUAD;

@@ -9,6 +9,8 @@
 //!
 //! for windows `W` of 1500 samples and without end. At first, while every sample goes into `G`, `w = (G + ridge)^-1 mean(F* y)` whenever `G` is inverted.
 
+mod ops;
+
 use num_complex::{Complex, Complex64};
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +21,9 @@ use super::lanes::Sums;
 use super::matrix::Matrix;
 use super::planes::Planes;
 use crate::Real;
-use crate::simd::{Level, Op, Vector};
+use crate::simd::Level;
+
+use self::ops::{Apply, Errors, Gradient, Predict};
 
 /// Members of the bank: windows in samples and how many features they use, of a short model or of all.
 const WINDOWS: [(f64, bool); SLOTS] = [(1500.0, true), (f64::INFINITY, true), (f64::INFINITY, false)];
@@ -43,13 +47,6 @@ impl<T: Real> Member<T> {
     fn new(size: usize) -> Self {
         let zeros = vec![T::zero(); size.next_multiple_of(16)];
         Self { w: vec![Complex64::default(); size], re: zeros.clone(), im: zeros, error: Planes::new(0), n: 0.0 }
-    }
-
-    /// `sum + w_k x`.
-    #[inline(always)]
-    fn add<V: Vector<T>>(&self, k: usize, x: (V, V), sum: (V, V)) -> (V, V) {
-        let (re, im) = (V::splat(self.re[k]), V::splat(self.im[k]));
-        (im.fnma(x.1, re.fma(x.0, sum.0)), im.fma(x.0, re.fma(x.1, sum.1)))
     }
 
     fn fill(&mut self) {
@@ -87,7 +84,7 @@ pub(super) struct Bank<T: Real> {
     // Whether it is far behind the lanes.
     hopeless: bool,
     next: u64,
-    #[serde(skip)]
+    // Of the present block.
     predictions: Vec<Planes<T>>,
     #[serde(skip)]
     gradients: [(Vec<T>, Vec<T>); 2],
@@ -111,7 +108,7 @@ impl<T: Real> Bank<T> {
             eager: true,
             hopeless: false,
             next: 0,
-            predictions: Vec::new(),
+            predictions: vec![Planes::new(0); SLOTS],
             gradients: Default::default(),
             steps: Default::default(),
             features,
@@ -125,7 +122,6 @@ impl<T: Real> Bank<T> {
         if let Some(features) = features {
             self.features = features;
         }
-        self.predictions = vec![Planes::new(0); SLOTS];
         let zeros = vec![T::zero(); self.features.len().next_multiple_of(16)];
         self.gradients = [(zeros.clone(), zeros.clone()), (zeros.clone(), zeros.clone())];
         self.steps = self.gradients.clone();
@@ -137,21 +133,15 @@ impl<T: Real> Bank<T> {
 
     pub(super) fn is_sound(&self, other: &Self) -> bool {
         let n = other.features.len();
-        let members = self.members.len() == SLOTS
-            && self.members.iter().zip(&other.members).all(|(a, b)| {
-                a.w.len() == b.w.len() && a.re.len() == b.re.len() && a.im.len() == b.im.len() && a.error.fits(0) && a.n.is_finite()
-            });
-        let inverses =
-            self.inverses.iter().zip(&self.sizes).all(|(i, &s)| i.re.len() == s * s.next_multiple_of(16) && i.im.len() == i.re.len());
-        members
-            && inverses
-            && (self.inverses.is_empty() || self.inverses.len() == 2)
-            && self.sizes == other.sizes
-            && self.gram.fits(n)
-            && self.gram.is_finite()
-            && self.cross.len() == n
-            && self.used.is_finite()
-            && self.evidence.is_sound()
+        let members = self.members.len() == SLOTS && self.members.iter().zip(&other.members).all(|(a, b)| {
+            a.w.len() == b.w.len() && a.re.len() == b.re.len() && a.im.len() == b.im.len() && a.error.fits(0) && a.n.is_finite()
+        });
+        let inverses = self.inverses.iter().zip(&self.sizes).all(|(i, &s)| {
+            i.re.len() == s * s.next_multiple_of(16) && i.im.len() == i.re.len()
+        });
+        let predictions = self.predictions.len() == SLOTS && self.predictions.iter().all(|p| p.fits(0));
+        members && inverses && predictions && (self.inverses.is_empty() || self.inverses.len() == 2) && self.sizes == other.sizes && self.gram.fits(n)
+            && self.gram.is_finite() && self.cross.len() == n && self.used.is_finite() && self.evidence.is_sound()
     }
 
     /// Whether it predicts yet.
@@ -240,26 +230,19 @@ impl<T: Real> Bank<T> {
     fn gather(&mut self, level: Level, streams: &Streams<T>, y: &Planes<T>, weight: &[T], time: u64, hopeless: bool) {
         let eager = self.eager;
         // As many of each doubling of the samples.
-        let thin = if hopeless { BANK_LAZY } else { (4 * self.n / BANK_EAGER).next_power_of_two().min(BANK_LAZY) };
+        let thin = if hopeless { BANK_LAZY } else { (8 * self.n / BANK_EAGER).next_power_of_two().min(BANK_LAZY) };
         let mut samples = Vec::new();
         for (t, w) in weight.iter().enumerate() {
             let turn = eager || spread(time + t as u64).is_multiple_of(thin);
             if *w > T::zero() && turn {
                 let root = w.wide().sqrt();
-                let features: (Vec<f64>, Vec<f64>) = self
-                    .features
-                    .iter()
-                    .map(|f| {
-                        let z = streams.feature(f, t);
-                        (z.re.wide() * root, z.im.wide() * root)
-                    })
-                    .unzip();
+                let features: (Vec<f64>, Vec<f64>) = self.features.iter().map(|f| {
+                    let z = streams.feature(f, t);
+                    (z.re.wide() * root, z.im.wide() * root)
+                }).unzip();
                 if eager {
                     let y = Complex64::new(y.re[t].wide(), y.im[t].wide()) * root;
-                    self.cross
-                        .iter_mut()
-                        .zip(features.0.iter().zip(&features.1))
-                        .for_each(|(c, (&re, &im))| *c += Complex64::new(re, -im) * y);
+                    self.cross.iter_mut().zip(features.0.iter().zip(&features.1)).for_each(|(c, (&re, &im))| *c += Complex64::new(re, -im) * y);
                 }
                 samples.push(features);
                 self.used += w.wide();
@@ -330,167 +313,4 @@ pub(super) fn spread(time: u64) -> u64 {
     time.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
 
-impl<T: Real> Inverse<T> {
-    fn new(m: &Matrix) -> Self {
-        let padded = m.n().next_multiple_of(16);
-        let plane = |part: &dyn Fn(Complex64) -> f64| {
-            (0..m.n())
-                .flat_map(|i| (0..padded).map(move |j| (i, j)))
-                .map(|(i, j)| if j < m.n() { T::of(part(m.at(i, j))) } else { T::zero() })
-                .collect()
-        };
-        Self { re: plane(&|z| z.re), im: plane(&|z| z.im) }
-    }
-}
-
-/// Predictions of all members for some samples of the block.
-struct Predict<'a, T: Real> {
-    bank: &'a mut Bank<T>,
-    streams: &'a Streams<T>,
-    from: usize,
-    to: usize,
-}
-
-impl<T: Real> Op<T> for Predict<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Vector<T>>(self) {
-        let bank = self.bank;
-        let mut t = self.from / V::LANES * V::LANES;
-        while t < self.to {
-            let zero = V::splat(T::zero());
-            let short = bank.sizes[0];
-            let [first, second, third] = &bank.members[..] else { return };
-            let (mut a, mut b, mut c) = ((zero, zero), (zero, zero), (zero, zero));
-            for k in 0..short {
-                let x = self.streams.vector::<V>(&bank.features[k], t);
-                a = first.add(k, x, a);
-                b = second.add(k, x, b);
-                c = third.add(k, x, c);
-            }
-            for k in short..bank.features.len() {
-                let x = self.streams.vector::<V>(&bank.features[k], t);
-                a = first.add(k, x, a);
-                b = second.add(k, x, b);
-            }
-            let sums = [a, b, c];
-            for (p, sum) in bank.predictions.iter_mut().zip(sums) {
-                sum.0.write(&mut p.re, t);
-                sum.1.write(&mut p.im, t);
-            }
-            t += V::LANES;
-        }
-    }
-}
-
-/// Errors of all members over the block, outliers cut; zero where nothing is to be learned.
-struct Errors<'a, T: Real> {
-    bank: &'a mut Bank<T>,
-    y: &'a Planes<T>,
-    weight: &'a [T],
-}
-
-impl<T: Real> Op<T> for Errors<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Vector<T>>(self) {
-        let (zero, one) = (V::splat(T::zero()), V::splat(T::one()));
-        for (i, m) in self.bank.members.iter_mut().enumerate() {
-            let (p, cut) = (&self.bank.predictions[i], V::splat(T::of(OUTLIER) * self.bank.evidence.noise.0[i]));
-            let mut t = 0;
-            while t < BLOCK {
-                let (a, b) = (V::read(&self.y.re, t).sub(V::read(&p.re, t)), V::read(&self.y.im, t).sub(V::read(&p.im, t)));
-                let square = a.fma(a, b.mul(b)).max(V::splat(T::of(LEAST)));
-                let keep = zero.select_less(V::read(self.weight, t), cut.mul(square.rough_recip()).min(one), zero);
-                a.mul(keep).write(&mut m.error.re, t);
-                b.mul(keep).write(&mut m.error.im, t);
-                t += V::LANES;
-            }
-        }
-    }
-}
-
-/// `sum over the block of conj(F) e` for two members.
-struct Gradient<'a, T: Real> {
-    features: &'a [Feature],
-    streams: &'a Streams<T>,
-    errors: [&'a Planes<T>; 2],
-    to: &'a mut [(Vec<T>, Vec<T>); 2],
-}
-
-impl<T: Real> Op<T> for Gradient<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Vector<T>>(self) {
-        let zero = V::splat(T::zero());
-        let [first, second] = self.errors;
-        let [a, b] = self.to;
-        for (k, f) in self.features.iter().enumerate() {
-            let (mut p, mut q) = ((zero, zero), (zero, zero));
-            let mut t = 0;
-            while t < BLOCK {
-                let (x, y) = self.streams.vector::<V>(f, t);
-                let (re, im) = (V::read(&first.re, t), V::read(&first.im, t));
-                p = (y.fma(im, x.fma(re, p.0)), y.fnma(re, x.fma(im, p.1)));
-                let (re, im) = (V::read(&second.re, t), V::read(&second.im, t));
-                q = (y.fma(im, x.fma(re, q.0)), y.fnma(re, x.fma(im, q.1)));
-                t += V::LANES;
-            }
-            (a.0[k], a.1[k]) = (p.0.sum(), p.1.sum());
-            (b.0[k], b.1[k]) = (q.0.sum(), q.1.sum());
-        }
-    }
-}
-
-/// `to = H gradient` for two members, `H` Hermitian.
-struct Apply<'a, T: Real> {
-    inverse: &'a Inverse<T>,
-    gradients: &'a [(Vec<T>, Vec<T>); 2],
-    size: usize,
-    to: &'a mut [(Vec<T>, Vec<T>); 2],
-}
-
-impl<T: Real> Op<T> for Apply<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Vector<T>>(self) {
-        let (n, zero) = (self.size, V::splat(T::zero()));
-        let padded = n.next_multiple_of(16);
-        let [first, second] = self.gradients;
-        let [a, b] = self.to;
-        let mut j = 0;
-        while j < n {
-            let (mut p, mut q) = ((zero, zero), (zero, zero));
-            for k in 0..n {
-                // Column k is the conjugate of row k.
-                let (x, y) = (V::read(&self.inverse.re, k * padded + j), V::read(&self.inverse.im, k * padded + j));
-                let (re, im) = (V::splat(first.0[k]), V::splat(first.1[k]));
-                p = (im.fma(y, re.fma(x, p.0)), re.fnma(y, im.fma(x, p.1)));
-                let (re, im) = (V::splat(second.0[k]), V::splat(second.1[k]));
-                q = (im.fma(y, re.fma(x, q.0)), re.fnma(y, im.fma(x, q.1)));
-            }
-            p.0.write(&mut a.0, j);
-            p.1.write(&mut a.1, j);
-            q.0.write(&mut b.0, j);
-            q.1.write(&mut b.1, j);
-            j += V::LANES;
-        }
-    }
-}
-
 const _: () = assert!(NOTHING < FIRST_EVIDENCE);
-impl<T: Real> Bank<T> {
-    pub(super) fn debug(&self) -> String {
-        format!(
-            "n {} noise {:?} level {:.1} log {:?}",
-            self.n,
-            &self.evidence.noise.0[..SLOTS],
-            self.evidence.level,
-            &self.evidence.log.0[..SLOTS]
-        )
-    }
-}

@@ -15,7 +15,7 @@ const WINDOW: f64 = 16.0;
 const CLEAR: f64 = 2.0;
 
 /// Least rotation, in radians a sample, that is taken for a carrier, and least change of one.
-const FIRST: f64 = 1e-3;
+const FIRST: f64 = 3e-4;
 const FINE: f64 = 1e-5;
 
 /// The carrier's rotation.

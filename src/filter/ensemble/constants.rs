@@ -80,7 +80,7 @@ pub(super) const OFFSET_DRIFT: f64 = 1e-8;
 pub(super) const SILENCE: f64 = 1e-6;
 
 /// Samples of which every one goes into the bank's Gram matrix, and of how many it takes one later.
-pub(super) const BANK_EAGER: u64 = 2048;
+pub(super) const BANK_EAGER: u64 = 8192;
 pub(super) const BANK_LAZY: u64 = 64;
 /// The most samples between two inversions of it.
 pub(super) const BANK_REFRESH: u64 = 1 << 20;

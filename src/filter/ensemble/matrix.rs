@@ -142,6 +142,33 @@ fn axpy<V: Vector<f64>>(a: Complex64, x: (&[f64], &[f64]), y: (&mut [f64], &mut 
     }
 }
 
+/// `y += Σ_s a_s x_s`, on planes: the sum stays in registers.
+#[inline(always)]
+fn combine<'a, V: Vector<f64>>(terms: impl Fn(usize) -> (Complex64, &'a [f64], &'a [f64]), count: usize, y: (&mut [f64], &mut [f64])) {
+    let n = y.0.len();
+    let mut i = 0;
+    while i + V::LANES <= n {
+        let (mut p, mut q) = (V::read(y.0, i), V::read(y.1, i));
+        for s in 0..count {
+            let (a, x, z) = terms(s);
+            let (re, im, x, z) = (V::splat(a.re), V::splat(a.im), V::read(x, i), V::read(z, i));
+            p = im.fnma(z, re.fma(x, p));
+            q = im.fma(x, re.fma(z, q));
+        }
+        p.write(y.0, i);
+        q.write(y.1, i);
+        i += V::LANES;
+    }
+    while i < n {
+        for s in 0..count {
+            let (a, x, z) = terms(s);
+            y.0[i] += a.re * x[i] - a.im * z[i];
+            y.1[i] += a.re * z[i] + a.im * x[i];
+        }
+        i += 1;
+    }
+}
+
 struct Accumulate<'a> {
     matrix: &'a mut Matrix,
     keep: f64,
@@ -159,9 +186,11 @@ impl Op<f64> for Accumulate<'_> {
             if self.keep != 1.0 {
                 re.iter_mut().zip(im.iter_mut()).for_each(|(re, im)| (*re, *im) = (*re * self.keep, *im * self.keep));
             }
-            for f in self.f {
-                axpy::<V>(Complex64::new(f.0[i], -f.1[i]), (&f.0[i..], &f.1[i..]), (re, im));
-            }
+            let term = |s: usize| {
+                let f = &self.f[s];
+                (Complex64::new(f.0[i], -f.1[i]), &f.0[i..n], &f.1[i..n])
+            };
+            combine::<V>(term, self.f.len(), (re, im));
         }
     }
 }
@@ -225,9 +254,11 @@ impl Op<f64> for Product<'_> {
         let n = self.a.n;
         for i in 0..n {
             let (re, im) = (&mut self.to.re[i * n..][..n], &mut self.to.im[i * n..][..n]);
-            for k in 0..n {
-                axpy::<V>(self.a.at(i, k), self.b.row(k), (re, im));
-            }
+            let term = |k: usize| {
+                let (x, z) = self.b.row(k);
+                (self.a.at(i, k), x, z)
+            };
+            combine::<V>(term, n, (re, im));
         }
     }
 }

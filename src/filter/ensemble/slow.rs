@@ -1,0 +1,193 @@
+//! What is slow: it waits for the end of a cell or of a block.
+
+use num_complex::Complex64;
+
+use super::bank::spread;
+use super::constants::*;
+use super::evidence::NOTHING;
+use super::features::Products;
+use super::input::Change;
+use super::shape::colour;
+use super::step::wide;
+use super::{Ensemble, lanes};
+use crate::Real;
+use crate::filter::Adaptive;
+
+impl<T: Real> Ensemble<T> {
+    /// The end of a cell: what is slow.
+    pub(super) fn end_cell(&mut self, learn: bool) {
+        // Lanes that rest are called when the bank alone does badly.
+        self.running[0] |= self.alarm > JUMP;
+        let best = self.lanes.evidence.best();
+        let noise = self.lanes.evidence.noise.0[best].wide();
+        // The offset is a constant that all members share: a Kalman filter in information form over the cell.
+        let (weights, errors) = std::mem::take(&mut self.offset_sums);
+        if weights > 0.0 && learn {
+            self.offset_variance = 1.0 / (1.0 / self.offset_variance + noise * weights);
+            self.offset += errors * noise * self.offset_variance;
+            self.offset_variance += OFFSET_DRIFT * self.clock.length as f64;
+        }
+        self.guard(best);
+        let change = self.input.settle();
+        let (mut bent, grown) = (false, change != Change::None);
+        match change {
+            Change::Begin => {
+                let input = self.input.clone();
+                self.reset();
+                self.input = input;
+                return;
+            }
+            Change::Grown(ratio) => {
+                self.grow(ratio);
+                bent = true;
+            }
+            Change::None => {}
+        }
+        let eager = self.clock.since_change < EAGER;
+        if learn && self.running[0] && self.clock.learned > WARM_UP && (eager || self.clock.at == BLOCK && self.is_slow_turn()) {
+            bent |= self.curve.solve(self.level);
+        }
+        if self.clock.at == BLOCK {
+            self.end_block(learn);
+        }
+        if bent {
+            self.bend_history();
+        }
+        if grown && self.running[1] {
+            let to = self.history + self.clock.at;
+            T::dispatch(self.level, Products { streams: &mut self.streams, from: 1, to });
+        }
+        let length = ((self.clock.since_change / 64).next_power_of_two() as usize).clamp(QUAD, CELL);
+        let length = if self.input.is_starting() { 1 } else { length };
+        self.clock.cell = self.clock.at + length - self.clock.at % length;
+        self.clock.length = self.clock.cell - self.clock.at;
+    }
+
+    fn end_block(&mut self, learn: bool) {
+        let power = |z: Complex64| z.norm_sqr();
+        let mean = (0..BLOCK).map(|i| power(wide(self.y.at(i))) * self.weight[i].wide()).sum::<f64>() / BLOCK as f64;
+        let blocks = (self.clock.learned / BLOCK as u64).clamp(1, 40) as f64;
+        self.power += (mean - self.power) / blocks;
+        let best = self.lanes.evidence.best();
+        let noise = self.lanes.evidence.noise.0[best].wide();
+        if learn && self.running[1] {
+            self.bank.learn(self.level, &self.streams, &self.y, &self.weight, self.clock.time, noise, self.power);
+        }
+        if learn && self.acquisition.left == 0 && self.running[0] {
+            self.follow_carrier(best);
+            let mut h = std::mem::take(&mut self.taps);
+            self.heaviest(&mut h);
+            self.shape.follow(h.iter().map(|&h| wide(h)), BLOCK as f64 / (TAP_WINDOW * lanes::span(best)));
+            self.taps = h;
+            let windows = if self.clock.since_change < EAGER { BLOCK / 4 } else { usize::from(self.is_slow_turn()) * 4 };
+            for k in 0..windows {
+                let every = BLOCK / windows;
+                let at = self.history + k * every + (spread(self.clock.time + k as u64) % every as u64) as usize;
+                let u: Vec<Complex64> = (0..self.config.taps).map(|l| wide(self.streams.bent().at(at - l))).collect();
+                self.shape.observe(&u);
+            }
+            if self.clock.since_shape >= self.clock.next_shape {
+                self.refresh();
+            }
+        }
+        self.gate();
+        self.clock.at = 0;
+        self.input.x.roll(self.history);
+        self.streams.roll();
+    }
+
+    /// Decides which halves run in the next block: one that carries no weight rests, and is looked at once in a while.
+    fn gate(&mut self) {
+        let z = std::mem::take(&mut self.block_surprise);
+        let calm = z < CALM * BLOCK as f64 && self.alarm < JUMP;
+        let block = self.clock.time / BLOCK as u64;
+        let turn = block.is_multiple_of(if self.bank.is_hopeless() { 4 * REST } else { REST });
+        let both = turn || !calm || self.acquisition.left > 0 || self.bank.learned() < BANK_EAGER;
+        let light = T::of(LIGHT);
+        let before = self.running[1];
+        self.running = [both || self.lanes.evidence.level > light, both || self.bank.evidence.level > light];
+        self.shares = if self.running[0] && self.running[1] { self.shares } else { self.running.map(|on| if on { T::one() } else { T::zero() }) };
+        if self.running[1] && !before {
+            let (from, to) = (BLOCK, BLOCK + self.history);
+            T::dispatch(self.level, Products { streams: &mut self.streams, from, to });
+        }
+    }
+
+    /// Moves what rotation all taps have in common from their velocities into the carrier.
+    fn follow_carrier(&mut self, best: usize) {
+        let (mut cross, mut power) = (0.0, 0.0);
+        for (h, v) in self.lanes.position(best).zip(self.lanes.velocity(best)) {
+            (cross, power) = (cross + (h.conj() * v).im, power + h.norm_sqr());
+        }
+        if power > 0.0
+            && self.shares[1] < T::of(0.5)
+            && let Some(step) = self.carrier.follow(cross / power)
+        {
+            self.lanes.rotate(step);
+        }
+    }
+
+    /// Whether what is slow gets its turn in this block: every block at first, later one in some.
+    fn is_slow_turn(&self) -> bool {
+        self.clock.since_change < EAGER || (self.clock.time / BLOCK as u64).is_multiple_of(REST)
+    }
+
+    /// New coordinates.
+    fn refresh(&mut self) {
+        self.clock.since_shape = 0;
+        self.clock.next_shape = (2 * self.clock.next_shape).min(REFRESH_MOST);
+        let Some(old) = self.shape.refresh(self.level) else { return };
+        for m in 0..MEMBERS {
+            let mut h = colour(&old, &self.lanes.position(m).collect::<Vec<_>>());
+            let mut v = colour(&old, &self.lanes.velocity(m).collect::<Vec<_>>());
+            self.shape.whiten(&mut h);
+            self.shape.whiten(&mut v);
+            (0..self.config.taps).for_each(|l| self.lanes.set(m, l, h[l], v[l]));
+        }
+    }
+
+    /// The channel has jumped: open all members.
+    pub(super) fn jump(&mut self) {
+        self.acquisition.reopen(&self.lanes, &self.shape);
+        self.running[0] = true;
+        self.surprise = 1.0;
+        self.clock.since_jump = JUMP_WINDOW as u64;
+    }
+
+    /// A member that has lost the channel takes the state of the best one.
+    fn guard(&mut self, best: usize) {
+        let acquiring = self.acquisition.left > 0;
+        if self.clock.learned < WARM_UP {
+            return;
+        }
+        for m in 0..MEMBERS {
+            let finite = if acquiring { self.acquisition.is_finite(m) } else { self.lanes.is_finite(m) };
+            let e = &mut self.lanes.evidence;
+            let lost = e.noise.0[m] > T::of(LOST) * e.noise.0[best] || !e.noise.0[m].is_finite();
+            if m != best && (lost || !finite) {
+                e.noise.0[m] = e.noise.0[best];
+                e.log.0[m] = (e.log.0[best] - T::of(7.0)).max(T::of(NOTHING));
+                if acquiring { self.acquisition.copy(m, best) } else { self.lanes.copy(m, best) }
+            }
+        }
+        if !acquiring && self.clock.time % 16 == 0 {
+            // Once in 16 samples.
+            (0..(self.clock.length / 16).max(1)).for_each(|_| self.lanes.fade());
+        }
+    }
+
+    /// The unit of the input grew by `ratio`.
+    fn grow(&mut self, ratio: f64) {
+        self.clock.since_change = 0;
+        self.bank.restart();
+        self.running[0] = true;
+        let factor = self.curve.stretch(ratio);
+        self.acquisition.scale(factor);
+        self.lanes.scale(factor);
+        self.shape.scale(1.0 / factor.norm_sqr());
+        let square = T::of(factor.norm_sqr());
+        for row in [&mut self.lanes.p11, &mut self.lanes.p12, &mut self.lanes.p22] {
+            row.0.iter_mut().for_each(|p| *p *= square);
+        }
+    }
+}
