@@ -16,6 +16,9 @@ use crate::iq::{
 /// Samples that are taken in at once, so that a stop is never far.
 const PIECE: usize = super::BUFFER / 4;
 
+/// The tag with the time of a sample, in ns.
+const TIME: &str = "time_ns";
+
 /// What is known about two streams; see [`Status`].
 pub type SyncStatus = Status;
 
@@ -82,6 +85,8 @@ where
     searches: u64,
     keep: usize,
     kept: (Vec<Complex32>, Vec<Complex32>),
+    /// Samples a second, where time stamps are looked at.
+    rate: Option<f64>,
     watch: SyncWatch,
     fault: Fault,
 }
@@ -109,29 +114,42 @@ struct Side {
 }
 
 impl Side {
-    /// Hands `input` over in stretches without a gap; gives how many samples.
-    fn take(&mut self, input: &[Complex32], tags: &[ItemTag], most: usize, mut push: impl FnMut(&[Complex32], Option<u64>)) -> usize {
+    /// Hands `input` over in stretches, each with the gap before it and the time stamp, in ns, of its first sample; gives how many samples.
+    fn take(
+        &mut self,
+        input: &[Complex32],
+        tags: &[ItemTag],
+        most: usize,
+        mut push: impl FnMut(&[Complex32], Option<u64>, Option<usize>),
+    ) -> usize {
         let n = input.len().min(most);
-        let mut starts: Vec<(usize, u64)> = vec![];
-        for tag in tags.iter().filter(|t| t.index < n) {
-            match gap_length(&tag.tag) {
-                Some(missing) => starts.push((tag.index, missing as u64)),
-                None => self.tags.push_back((self.taken + tag.index as u64, tag.tag.clone())),
+        let mut starts: Vec<(usize, Option<u64>, Option<usize>)> = vec![(0, None, None)];
+        for ItemTag { index, tag } in tags.iter().filter(|t| t.index < n) {
+            match (gap_length(tag), tag) {
+                (Some(missing), _) => starts.push((*index, Some(missing as u64), None)),
+                (None, Tag::NamedUsize(name, time)) if name == TIME => starts.push((*index, None, Some(*time))),
+                _ => {}
+            }
+            if gap_length(tag).is_none() {
+                self.tags.push_back((self.taken + *index as u64, tag.clone()));
             }
         }
         starts.sort_unstable();
-        let (mut at, mut before) = (0, None);
-        for (index, missing) in starts {
-            push(&input[at..index], before.filter(|_| index > at));
-            // Two tags on one sample are two gaps in a row.
-            before = match before.filter(|_| index == at) {
-                Some(known) if known > 0 && missing > 0 => Some(known + missing),
-                Some(_) => Some(0),
-                None => Some(missing),
-            };
-            at = index;
+        starts.dedup_by(|b, a| {
+            let same = a.0 == b.0;
+            if same {
+                // Two gaps in a row are one, of unknown length where one of them is.
+                a.1 = match (a.1, b.1) {
+                    (Some(x), Some(y)) => Some(if x > 0 && y > 0 { x + y } else { 0 }),
+                    (x, y) => x.or(y),
+                };
+                a.2 = a.2.or(b.2);
+            }
+            same
+        });
+        for (i, &(at, gap, time)) in starts.iter().enumerate() {
+            push(&input[at..starts.get(i + 1).map_or(n, |next| next.0)], gap, time);
         }
-        push(&input[at..n], before);
         self.taken += n as u64;
         n
     }
@@ -193,6 +211,7 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             searches: 0,
             keep: 0,
             kept: Default::default(),
+            rate: None,
             watch,
             fault: Fault::default(),
         }
@@ -207,6 +226,12 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
     /// Leaves out the first `pairs` of what would come out: to go on where an earlier run stopped.
     pub fn skip(mut self, pairs: u64) -> Self {
         self.synchroniser = self.synchroniser.skip(pairs);
+        self
+    }
+
+    /// Takes tags `time_ns` on `rx` for evidence of missing samples, at so many samples a second.
+    pub fn stamps(mut self, rate: f64) -> Self {
+        self.rate = Some(rate);
         self
     }
 
@@ -238,12 +263,18 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
         let (mut n_tx, mut tx_ended) = (0, true);
         if synchroniser.wants_sent() {
             let (input, tags) = tx.slice_with_tags();
-            n_tx = self.sent.take(input, tags, room_tx.min(PIECE), |samples, gap| synchroniser.send(samples, gap));
+            n_tx = self.sent.take(input, tags, room_tx.min(PIECE), |samples, gap, _| synchroniser.send(samples, gap));
             tx_ended = n_tx == input.len() && tx.finished();
             tx.consume(n_tx);
         }
         let (input, tags) = rx.slice_with_tags();
-        let n_rx = self.received.take(input, tags, room_rx.min(PIECE), |samples, gap| synchroniser.receive(samples, gap));
+        let rate = self.rate;
+        let n_rx = self.received.take(input, tags, room_rx.min(PIECE), |samples, gap, time| {
+            if let (Some(rate), Some(time)) = (rate, time) {
+                synchroniser.stamp(time as f64 * rate / 1e9);
+            }
+            synchroniser.receive(samples, gap);
+        });
         let rx_ended = n_rx == input.len() && rx.finished();
         rx.consume(n_rx);
         synchroniser.end(tx_ended, rx_ended);

@@ -102,7 +102,8 @@ impl Follower {
         }
         let grid = self.grid();
         let here = probe.left(grid);
-        if here.all > UNUSUAL * self.usual || here.last > 2.0 * UNUSUAL * self.usual {
+        let unusual = here.all > UNUSUAL * self.usual || here.last > 2.0 * UNUSUAL * self.usual || 1.0 - here.all < EXPLAINED;
+        if unusual || self.probes < SETTLED {
             if let Some(verdict) = self.look_around(probe, grid, here) {
                 return verdict;
             }
@@ -117,15 +118,19 @@ impl Follower {
     fn look_around(&mut self, probe: &Probe, grid: Grid, here: Left) -> Option<Verdict> {
         let (late, _, delayed) = probe.late(grid);
         let drifts = late.abs() < 0.6 && delayed < BETTER * here.all;
+        // Otherwise a part of the response lies outside the window.
+        let usual = self.usual;
+        let whole = |left: f64| left <= 2.0 * UNUSUAL * usual || 1.0 - left > SOLID;
         let places = (-(WIDE as i64)..WIDE as i64).filter(|&s| s != 0).filter_map(|s| moved(grid, s).map(|g| (s, g, probe.left(g))));
         let (by, there, left) = places.min_by(|a, b| a.2.all.total_cmp(&b.2.all))?;
         if left.all < BETTER * here.all && !(drifts && delayed < left.all) && 1.0 - left.all > EXPLAINED {
             // Paths that come up look the same, but leave the old ones where they were.
             let both = Grid { first: grid.first.min(there.first), paths: grid.paths + by.unsigned_abs() as usize };
             if probe.left(both).all > BETTER * left.all {
-                // Otherwise a part of the response lies outside the window.
-                let whole = left.all <= 2.0 * UNUSUAL * self.usual || 1.0 - left.all > SOLID;
-                return Some(if whole { Verdict::Moved(by) } else { Verdict::Bad });
+                return Some(if whole(left.all) { Verdict::Moved(by) } else { Verdict::Bad });
+            }
+            if !whole(probe.left(both).all) {
+                return Some(Verdict::Bad);
             }
             self.grid = Some(both);
             return Some(Verdict::Good);
@@ -140,7 +145,7 @@ impl Follower {
             (first + wider.paths <= WIDE).then(|| (wider, probe.left(wider).all))
         });
         let (wider, left) = wider.min_by(|a, b| a.1.total_cmp(&b.1))?;
-        if left < BETTER * here.all && !(drifts && delayed < left) {
+        if left < BETTER * here.all && whole(left) && !(drifts && delayed < left) {
             self.grid = Some(wider);
             return Some(Verdict::Good);
         }
@@ -240,7 +245,9 @@ impl Synchroniser {
                 }
             }
             Verdict::Bad => {
-                if let Some(claim) = follower.claim.take().filter(|&n| n > 0) {
+                // What was sent so long ago is gone, unless it is a frame.
+                let kept = |n: u64| self.reference.keeps() || n < SEARCH as u64;
+                if let Some(claim) = follower.claim.take().filter(|&n| n > 0 && kept(n)) {
                     // Perhaps nothing is missing at all.
                     lock.rewind(start);
                     lock.tx -= claim as i64;
@@ -307,7 +314,8 @@ impl Follower {
         let grid = self.grid();
         let weight = if self.sent == 0.0 { 1.0 } else { 0.05 };
         self.sent += (probe.sent - self.sent) * weight;
-        self.usual += (probe.left(grid).all.clamp(1e-4, 1.0) - self.usual) * 0.1;
+        let left = probe.left(grid).all.clamp(1e-4, 1.0);
+        self.usual += (left - self.usual) * if left < self.usual { 0.5 } else { 0.1 };
         let (late, variance, _) = probe.late(grid);
         if late.abs() < 1.0 {
             self.delay.measure(late, variance, lock.tx);
@@ -389,8 +397,6 @@ impl Default for Delay {
 }
 
 impl Delay {
-    /// What fading does to a measurement, in samples.
-    const FADING: f64 = 0.01;
     /// How much the drift may change from block to block: 1 ppm in some seconds; and the delay, besides.
     const RESTLESS: f64 = 6e-10;
     const WANDER: f64 = 5e-4;
@@ -402,8 +408,7 @@ impl Delay {
         let [a, b, c] =
             [a + 2.0 * pairs * b + pairs * pairs * c + Self::WANDER * Self::WANDER, b + pairs * c, c + Self::RESTLESS * Self::RESTLESS];
         self.variance = [a, b, c];
-        let noise = variance + Self::FADING * Self::FADING;
-        let (off, spread) = (late - self.late, a + noise);
+        let (off, spread) = (late - self.late, a + variance);
         if off * off > 25.0 * spread {
             self.odd += 1;
             if self.odd >= 3 {

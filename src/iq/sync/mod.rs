@@ -16,6 +16,7 @@ mod line;
 mod lock;
 mod probe;
 mod search;
+mod stamps;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,7 @@ use crate::{Error, Result};
 use follow::Follower;
 use line::{Line, Spot};
 use lock::Lock;
+use stamps::Stamps;
 
 /// Samples from one probe to the next.
 const BLOCK: usize = 1 << 12;
@@ -107,6 +109,11 @@ enum Reference {
 }
 
 impl Reference {
+    /// Whether all of it can be looked at at any time.
+    fn keeps(&self) -> bool {
+        matches!(self, Self::Frame(_))
+    }
+
     fn fill(&self, time: i64, out: &mut [Complex32]) {
         match self {
             Self::Stream(line) => line.fill(time, out),
@@ -173,6 +180,8 @@ pub struct Synchroniser {
     /// Received samples from this time on are searched, for a delay near the last one.
     search_from: i64,
     last_delay: i64,
+    stamps: Stamps,
+    stamp: Option<f64>,
     spare: Vec<Vec<Complex32>>,
     status: Status,
 }
@@ -210,6 +219,8 @@ impl Synchroniser {
             segment: None,
             search_from: i64::MIN,
             last_delay: 0,
+            stamps: Stamps::default(),
+            stamp: None,
             spare: Vec::new(),
             status,
         }
@@ -303,7 +314,18 @@ impl Synchroniser {
 
     /// Takes in received samples, before which `gap` are said to be missing (0: an unknown number). Where the place is followed that is checked.
     pub fn receive(&mut self, rx: &[Complex32], gap: Option<u64>) {
-        self.received.push(rx, gap);
+        if rx.is_empty() {
+            return;
+        }
+        let due = self.received.next().saturating_add_unsigned(gap.unwrap_or(0));
+        let more = self.stamp.take().and_then(|stamp| self.stamps.missing(stamp, due));
+        self.received.push(rx, more.map(|more| more + gap.unwrap_or(0)).or(gap));
+    }
+
+    /// The first of the next received samples has this time on the receiver's clock, in samples from wherever it counts. Time stamps are averaged; one that says that samples are
+    /// missing is checked where the place is followed.
+    pub fn stamp(&mut self, samples: f64) {
+        self.stamp = Some(samples);
     }
 
     /// Appends the pairs that are certain by now. An error when two streams do not belong together.

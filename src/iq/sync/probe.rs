@@ -12,7 +12,10 @@ pub(super) const PIECE: usize = 128;
 pub(super) const PIECES: usize = 4;
 
 /// Samples around the pieces that tell how steep the signal is there.
-const MARGIN: usize = if LEFT > RIGHT { LEFT } else { RIGHT };
+const MARGIN: usize = if LEFT > RIGHT { LEFT } else { RIGHT } + 2;
+
+/// What fading and whatever else is not in the model does to a measured delay, in samples.
+const MODEL: f64 = 0.01;
 
 /// The last pairs of a block.
 pub(super) struct Probe {
@@ -24,7 +27,7 @@ pub(super) struct Probe {
 
 struct Piece {
     equations: Equations,
-    /// The steepness of the received signal, `y(n + 1/2) - y(n - 1/2)`: with the paths, with the signal, and with itself.
+    /// The derivative of the received signal: with the paths, with the signal, and with itself.
     slope: [Complex64; WIDE],
     inner: f64,
     energy: f64,
@@ -55,12 +58,13 @@ impl Probe {
         // Path 0 is `BEFORE` samples earlier than the expected one.
         reference(from as i64 - AFTER, &mut sent);
         let sent: Vec<Complex64> = sent.iter().map(clean).collect();
-        let around: Vec<Complex32> =
-            received[from - MARGIN..].iter().map(|z| if z.re.is_finite() && z.im.is_finite() { *z } else { Complex32::ZERO }).collect();
-        let mut halves = Vec::with_capacity(length + 1);
-        interpolate(&around, &mut Place { whole: MARGIN - 1, fraction: 0.5 }, 0.0, length + 1, &mut halves);
+        let around: Vec<Complex32> = received[from - MARGIN..].iter().map(|z| if z.re.is_finite() && z.im.is_finite() { *z } else { Complex32::ZERO }).collect();
+        let mut halves = Vec::with_capacity(length + 3);
+        interpolate(&around, &mut Place { whole: MARGIN - 2, fraction: 0.5 }, 0.0, length + 3, &mut halves);
         let y: Vec<Complex64> = around[MARGIN..MARGIN + length].iter().map(|z| wide(*z)).collect();
-        let slope: Vec<Complex64> = halves.windows(2).map(|pair| wide(pair[1]) - wide(pair[0])).collect();
+        // The derivative to the fourth order in the distance.
+        let slope: Vec<Complex64> =
+            halves.windows(4).map(|h| (wide(h[2]) - wide(h[1])) * (9.0 / 8.0) - (wide(h[3]) - wide(h[0])) / 24.0).collect();
         let pieces = (0..pieces)
             .map(|p| {
                 let (sent, y, slope) = (&sent[p * PIECE..][..PIECE + WIDE - 1], &y[p * PIECE..][..PIECE], &slope[p * PIECE..][..PIECE]);
@@ -100,13 +104,14 @@ impl Probe {
     /// One step of Gauss and Newton in the delay, the response of each piece taken out: `|P(y + t y')|²` is least at `t = -Re⟨Py', Py⟩ / |Py'|²`, where `P` removes what
     /// the paths explain.
     pub(super) fn late(&self, grid: Grid) -> (f64, f64, f64) {
-        let (mut inner, mut steep, mut left) = (0.0, 0.0, 0.0);
+        let (mut inner, mut steep, mut left, mut all) = (0.0, 0.0, 0.0, 0.0);
         for piece in &self.pieces {
             let factor = piece.equations.factor(grid);
             let (y, slope) = (factor.halve(&piece.equations.cross), factor.halve(&piece.slope));
             let both: f64 = slope.iter().zip(&y).map(|(s, y)| (s.conj() * y).re).sum();
             inner += piece.inner - both;
             steep += piece.energy - energy(&slope);
+            all += piece.energy;
             left += piece.equations.power - energy(&y);
         }
         if steep <= 0.0 {
@@ -114,8 +119,9 @@ impl Probe {
         }
         let late = -inner / steep;
         let left = (left - inner * inner / steep).max(0.0);
-        // Noise of power s in each sample moves the estimate by s / (2 |Py'|²).
-        (late, left / self.len() as f64 / (2.0 * steep), left / (self.power * self.len() as f64))
+        // Noise of power s in each sample moves the estimate by s / (2 |Py'|²). What else is not in the model counts for the more, the more of the slope the paths can imitate.
+        let variance = left / self.len() as f64 / (2.0 * steep) + (MODEL * all / steep).powi(2);
+        (late, variance, left / (self.power * self.len() as f64))
     }
 
     /// The share of the power that `response` on `grid`, times a complex gain for each piece, does not explain.

@@ -207,7 +207,8 @@ fn steady(sent: &[Complex32], received: &[Complex32], found: Alignment) -> (Alig
         let Some(more) = drift(sent, &even, &best, grid) else { continue };
         let evener = at(rate + more);
         let better = align_near(sent, &evener, &best);
-        if 1.0 - better.explained < 0.8 * (1.0 - best.explained) {
+        let simpler = better.support.0 + better.support.1 <= best.support.0 + best.support.1;
+        if simpler && 1.0 - better.explained < 0.995 * (1.0 - best.explained) {
             (best, rate, even) = (better, rate + more, evener);
         }
     }
@@ -220,7 +221,7 @@ fn drift(sent: &[Complex32], received: &[Complex32], found: &Alignment, grid: Gr
     let lock = Lock::new(&Alignment { delay: 0.0, ..*found });
     let mut straight = received.to_vec();
     lock.straighten(0, &mut straight);
-    let looks: Vec<(f64, f64)> = straight
+    let mut looks: Vec<(f64, f64, f64)> = straight
         .chunks_exact(LOOK)
         .enumerate()
         .filter_map(|(k, piece)| {
@@ -229,10 +230,13 @@ fn drift(sent: &[Complex32], received: &[Complex32], found: &Alignment, grid: Gr
                 let from = |i: usize| usize::try_from(start + place + i as i64).ok().and_then(|n| sent.get(n)).copied().unwrap_or_default();
                 out.iter_mut().enumerate().for_each(|(i, z)| *z = from(i));
             })?;
-            let late = probe.late(grid).0;
-            (late.abs() < 1.0).then_some((((k + 1) * LOOK) as f64, late))
+            let (late, _, left) = probe.late(grid);
+            (late.abs() < 1.0).then_some((((k + 1) * LOOK) as f64, late, 1.0 - left))
         })
         .collect();
+    // Where something else was received, nothing moves.
+    let clearest = looks.iter().map(|l| l.2).fold(0.0, f64::max);
+    looks.retain(|l| l.2 > 0.5 * clearest);
     let count = looks.len() as f64;
     if count < 6.0 {
         return None;
