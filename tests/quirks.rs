@@ -304,11 +304,10 @@ fn levels_leave_the_source_as_received_and_clipping_is_counted_at_both_ends() {
     assert!((low.rx.peak_dbfs() - unity.rx.peak_dbfs() + 20.0).abs() < 0.01, "{low}; {unity}");
     assert!((low.rx.mean_dbfs() - unity.rx.mean_dbfs() + 20.0).abs() < 1.5, "{low}; {unity}");
     assert_eq!((low.rx.clipped(), unity.rx.clipped()), (0, 0));
-    // Ten decibels more than fit, counted to the sample behind the 40 of the delay.
+    // Ten decibels more than fit, behind the 40 samples of the delay: what was asked for, and what the driver's thread read beyond that before the transmitter ended.
     let loud = |x: f32| x.abs() * 10f32.sqrt() > 1.0 - 1.0 / 2048.0;
-    let received = of(&high.received) as usize - 40;
-    let clipped = marked().iter().cycle().take(received).filter(|z| loud(z.re) || loud(z.im)).count();
-    assert_eq!((high.rx.clipped(), high.rx.peak_dbfs()), (clipped as u64, 0.0), "{high}");
+    let clipped = |received: u64| marked().iter().cycle().take(received as usize - 40).filter(|z| loud(z.re) || loud(z.im)).count() as u64;
+    assert!((clipped(300_000)..=clipped(of(&high.received))).contains(&high.rx.clipped()) && high.rx.peak_dbfs() == 0.0, "{high}");
     assert!(high.tx.clipped() == 0 && (high.tx.peak_dbfs() + 6.02).abs() < 0.1, "{high}");
     Drive::of(&marked(), 1.9).unwrap().check().unwrap();
     assert!(Drive::of(&marked(), 10.0).unwrap().check().is_err());
