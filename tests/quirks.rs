@@ -99,14 +99,18 @@ fn run_with(config: &RadioConfig, samples: u64, pause: Duration) -> (Ledger, Arc
     let run = || -> Result<_> {
         let mut radio = Radio::open(config).unwrap();
         let health = radio.health();
-        let sink = SoapySink::new(&mut radio).unwrap().repeats(PERIOD as usize).lenient();
         let source = SoapySource::new(&mut radio).unwrap().limit(samples).lenient();
-        let faults = [source.fault(), sink.fault()];
-        let repeat = Repeat::new(marked(), radio.stop());
+        let mut faults = vec![source.fault()];
         let clerk: Clerk = Clerk { input: Default::default(), ledger: Arc::default(), pause };
         let ledger = clerk.ledger.clone();
         let mut fg = Flowgraph::new();
-        connect!(fg, repeat > input[0].sink; source.output[0] > input.clerk);
+        connect!(fg, source.output[0] > input.clerk);
+        if config.tx.is_some() {
+            let sink = SoapySink::new(&mut radio).unwrap().repeats(PERIOD as usize).lenient();
+            faults.push(sink.fault());
+            let repeat = Repeat::new(marked(), radio.stop());
+            connect!(fg, repeat > input[0].sink);
+        }
         Runtime::new().run(fg).unwrap();
         let ledger = std::mem::take(&mut *ledger.lock().unwrap());
         Ok((ledger, health, faults.iter().find_map(Fault::take).map(|e| e.to_string())))
@@ -248,13 +252,19 @@ fn packets_that_are_late_are_counted_and_the_transmitter_comes_back_in_its_place
 #[test]
 fn a_reader_that_is_too_slow_loses_what_the_figures_say_up_to_the_last_sample() {
     // A pause of 30 ms for at most 65536 samples: less than half of what comes.
-    let config = RadioConfig { queue: 100_000, ..config("pace=real,short_reads=500") };
+    let config = RadioConfig { queue: 100_000, tx: None, ..config("pace=real,short_reads=500") };
     let (ledger, health, fault) = run_with(&config, 1_500_000, Duration::from_millis(30));
-    assert_eq!(fault, None);
+    assert_eq!((fault, ledger.samples), (None, 1_500_000));
     assert!(of(&health.dropped) > 100_000 && health.deepest.load(Ordering::Relaxed) <= 100_000, "{health}");
-    assert_eq!(ledger.told_gaps, ledger.true_gaps);
+    // Between two stamps lies what came and what was told to be missing, and nothing else.
+    assert!(ledger.told_gaps.len() > 3 && ledger.stamps.len() > 1000);
+    for pair in ledger.stamps.windows(2) {
+        let ((from, start, _), (to, end, _)) = (pair[0], pair[1]);
+        let told: u64 = ledger.told_gaps.iter().filter(|g| (from + 1..=to).contains(&g.0)).map(|g| g.1).sum();
+        assert_eq!(((end - start) as f64 * RATE / 1e9).round() as u64, to - from + told, "{from} to {to}");
+    }
+    // Every sample that was received was passed on, is still under way, or is part of a gap; the gap at the end has no sample behind it.
     let told: u64 = ledger.told_gaps.iter().map(|g| g.1).sum();
-    // Every sample that was received was passed on, is still in the queue at the end, or is part of a gap; the gap at the end has no sample behind it.
     assert!(of(&health.gap_samples) >= told, "{health}");
     // On a machine that is loaded the simulated device itself may overflow.
     assert!(of(&health.gap_samples) == of(&health.dropped) || of(&health.overflows) > 0, "{health}");
@@ -271,10 +281,13 @@ fn a_driver_that_hangs_or_brings_nothing_ends_the_run_with_an_error() {
         "pace=fast,stall_every=300000,stall=100000000",
     ] {
         let config = RadioConfig { timeout: Duration::from_millis(400), ..config(quirk) };
-        let (ledger, _, fault) = run_with(&config, u64::MAX, Duration::ZERO);
+        let (ledger, health, fault) = run_with(&config, u64::MAX, Duration::ZERO);
         let fault = fault.unwrap();
         assert!(fault.contains("has brought nothing for 0.4 s"), "{quirk}: {fault}");
-        assert_eq!(ledger.samples, 300_000, "{quirk}");
+        // All that came was passed on, but for what came while the transmitter was behind; a paced device may itself lose some on a machine that is loaded.
+        assert_eq!(of(&health.received), 300_000, "{quirk}: {health}");
+        let accounted = ledger.samples + of(&health.gap_samples);
+        assert!(accounted == 300_000 || (accounted > 300_000 && of(&health.overflows) > 0), "{quirk}: {accounted}; {health}");
     }
     let (ledger, _, fault) = run_with(&config("pace=fast,vanish_after=300000"), u64::MAX, Duration::ZERO);
     assert!(ledger.samples == 300_000 && fault.is_some_and(|fault| fault.contains("has disappeared")));
@@ -291,11 +304,10 @@ fn levels_leave_the_source_as_received_and_clipping_is_counted_at_both_ends() {
     assert!((low.rx.peak_dbfs() - unity.rx.peak_dbfs() + 20.0).abs() < 0.01, "{low}; {unity}");
     assert!((low.rx.mean_dbfs() - unity.rx.mean_dbfs() + 20.0).abs() < 1.5, "{low}; {unity}");
     assert_eq!((low.rx.clipped(), unity.rx.clipped()), (0, 0));
-    // Ten decibels more than fit, counted to the sample behind the 40 of the delay.
+    // Ten decibels more than fit, behind the 40 samples of the delay: what was asked for, and what the driver's thread read beyond that before the transmitter ended.
     let loud = |x: f32| x.abs() * 10f32.sqrt() > 1.0 - 1.0 / 2048.0;
-    let received = of(&high.received) as usize - 40;
-    let clipped = marked().iter().cycle().take(received).filter(|z| loud(z.re) || loud(z.im)).count();
-    assert_eq!((high.rx.clipped(), high.rx.peak_dbfs()), (clipped as u64, 0.0), "{high}");
+    let clipped = |received: u64| marked().iter().cycle().take(received as usize - 40).filter(|z| loud(z.re) || loud(z.im)).count() as u64;
+    assert!((clipped(300_000)..=clipped(of(&high.received))).contains(&high.rx.clipped()) && high.rx.peak_dbfs() == 0.0, "{high}");
     assert!(high.tx.clipped() == 0 && (high.tx.peak_dbfs() + 6.02).abs() < 0.1, "{high}");
     Drive::of(&marked(), 1.9).unwrap().check().unwrap();
     assert!(Drive::of(&marked(), 10.0).unwrap().check().is_err());

@@ -260,7 +260,8 @@ fn other_programs_find_probe_and_use_the_plug_in() {
         // The module belongs to the system's own Python, which need not be the first in the path.
         for python in ["python3", "/usr/bin/python3"] {
             if let Some(text) = run(python, &[&script.to_string_lossy()], plug_in.path()) {
-                assert!(text.trim_end().ends_with("ok"), "{text}");
+                // Other drivers have much to say when they are asked for devices.
+                assert!(text.lines().any(|line| line == "ok"), "{text}");
                 break;
             }
         }

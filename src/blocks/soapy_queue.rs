@@ -1,8 +1,16 @@
 //! The queue between a driver's thread and a block: bounded in samples, however small its packets are.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use crossbeam::channel::Receiver;
+
+use crate::Error;
+
+/// A driver's thread, the queue at its end, and where its complaint comes out should it give up.
+pub(super) type Worker<P> = (Arc<Queue<P>>, Receiver<Error>, JoinHandle<()>);
 
 /// Packets with their lengths in samples.
 pub(super) struct Queue<P> {

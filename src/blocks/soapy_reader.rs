@@ -199,6 +199,9 @@ impl Reader {
         }
         let gap = self.gap.take();
         packet.gap = gap.map(|gap| if gap.unknown { 0 } else { gap.samples });
+        if let Some(gap) = gap {
+            self.count(gap);
+        }
         loop {
             match self.queue.put(packet, n, Duration::from_millis(50)) {
                 Ok(()) => break,
@@ -212,9 +215,6 @@ impl Reader {
                     packet = back;
                 }
             }
-        }
-        if let Some(gap) = gap {
-            self.count(gap);
         }
         let depth = self.queue.len();
         self.shared.health.depth.store(depth, Ordering::Relaxed);

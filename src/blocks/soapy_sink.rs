@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam::channel::{Receiver, Sender, bounded};
+use crossbeam::channel::{Sender, bounded};
 use futuresdr::runtime::dev::prelude::*;
 use soapysdr::{Device, ErrorCode, TxStream};
 
 use super::soapy::{DEAD_AFTER, LEAD_NS, PACKET, PATIENCE_US, Shared, join};
 use super::soapy_health::{DAC_CLIPS, Health};
-use super::soapy_queue::{Nothing, Queue};
+use super::soapy_queue::{Nothing, Queue, Worker};
 use super::{Fault, Radio};
 use crate::Error;
 
@@ -64,7 +63,7 @@ where
     #[input]
     input: Vec<I>,
     shared: Arc<Shared>,
-    driver: Option<(Arc<Queue<Packet>>, Receiver<Error>, JoinHandle<()>)>,
+    driver: Option<Worker<Packet>>,
     period: Option<u64>,
     lenient: bool,
     fault: Fault,

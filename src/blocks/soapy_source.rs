@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam::channel::Receiver;
 use futuresdr::runtime::dev::prelude::*;
 
 use super::soapy::{Shared, join};
-use super::soapy_queue::{Nothing, Queue};
+use super::soapy_queue::{Nothing, Queue, Worker};
 use super::soapy_reader::{Packet, Reader};
 use super::{Fault, Radio, TIME, gap};
 use crate::Error;
@@ -65,7 +63,7 @@ where
     #[output]
     output: Vec<O>,
     shared: Arc<Shared>,
-    driver: Option<(Arc<Queue<Packet>>, Receiver<Error>, JoinHandle<()>)>,
+    driver: Option<Worker<Packet>>,
     packet: Option<(Packet, usize)>,
     left: u64,
     lenient: bool,

@@ -344,7 +344,7 @@ impl Radio {
             let out = &mut sent[channel];
             tx.format.decode(&buffer[..count * tx.format.bytes()], out);
             // The converter ends at full scale, whatever the program wrote.
-            let held = |x: f32| x.max(-1.0).min(1.0);
+            let held = |x: f32| x.clamp(-1.0, 1.0);
             out.iter_mut().for_each(|z| *z = Complex32::new(held(z.re), held(z.im)));
             let drive_db = self.drive_db(channel);
             match amplifier {
