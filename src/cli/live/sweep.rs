@@ -105,10 +105,11 @@ fn stitch(levels: &[Level]) -> Result<Amplifier> {
         for p in points.iter().filter(|p| p.input <= small && p.samples >= LEAST) {
             let measured = Complex64::from_polar(p.output, p.phase_deg.to_radians());
             let wanted = expected(&known, p.input);
-            over += wanted * measured.conj() * p.samples as f64;
-            under += measured.norm_sqr() * p.samples as f64;
+            over += measured * wanted.conj() * p.samples as f64;
+            under += wanted.norm_sqr() * p.samples as f64;
         }
-        let scale = if under > 0.0 { over / under } else { Complex64::new(1.0, 0.0) };
+        // What was measured is noisy, what is wanted is not: the other way round noise would make the scale too small.
+        let scale = if over.norm() > 0.0 { under / over } else { Complex64::new(1.0, 0.0) };
         let (input, output): (Vec<Complex64>, Vec<Complex64>) = driven(scale);
         let curve: Vec<_> = AmCurve::measure(&input, &output, BINS)?.into_iter().filter(|p| p.samples >= LEAST).collect();
         let power = |side: &[Complex64]| side.iter().map(|z| z.norm_sqr()).sum::<f64>();
