@@ -145,7 +145,7 @@ fn a_sweep_of_the_drive_shows_compression() {
 fn a_level_that_fails_takes_nothing_from_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sweep.json").to_string_lossy().into_owned();
-    let device = "driver=kaflow-testbed,pace=fast,taps=1,doppler=20,snr=40";
+    let device = "driver=kaflow-testbed,pace=fast,taps=1,doppler_hz=20,snr_db=40";
     let mut arguments = vec!["live", "--device", device, "--rate", "5e6", "--seconds", "0.05", "--rx-gain", "28", "--filter", "nlms"];
     arguments.extend(["--sweep-tx-gain", "50:70:10", "--json", &path]);
     let (ok, text) = output(&arguments);
@@ -159,7 +159,7 @@ fn a_level_that_fails_takes_nothing_from_the_others() {
 fn a_linear_channel_that_fades_shows_no_compression() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sweep.json").to_string_lossy().into_owned();
-    let device = "driver=kaflow-testbed,pace=fast,taps=4,doppler=100,snr=40";
+    let device = "driver=kaflow-testbed,pace=fast,taps=4,doppler_hz=100,snr_db=40";
     let mut arguments = vec!["live", "--device", device, "--rate", "2e6", "--seconds", "0.1", "--rx-gain", "50", "--filter", "nlms"];
     arguments.extend(["--sweep-tx-gain", "20:32:4", "--json", &path]);
     let (ok, text) = output(&arguments);

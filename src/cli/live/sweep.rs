@@ -77,7 +77,7 @@ fn level(session: &Session<'_>, config: &RadioConfig, gain: f64) -> Result<(Leve
 
 /// What all levels together say of the amplifier.
 struct Amplifier {
-    /// Of each level: the curve, in amplitudes at a TX gain of 0 dB and with a gain of 1 for small signals; mean output over mean input in dB.
+    /// Of each level: the curve, in amplitudes at the largest TX gain and with a gain of 1 for small signals; mean output over mean input in dB.
     levels: Vec<(Vec<AmPoint>, f64)>,
     /// The TX gain at which the mean power is 1 dB below the straight line.
     compression_point: Option<f64>,
@@ -89,9 +89,10 @@ fn stitch(levels: &[Level]) -> Result<Amplifier> {
     let mut order: Vec<usize> = (0..levels.len()).collect();
     order.sort_by(|&a, &b| levels[a].gain.total_cmp(&levels[b].gain));
     let mut curves: Vec<(Vec<AmPoint>, f64)> = vec![(Vec::new(), f64::NAN); levels.len()];
+    let most = levels.iter().map(|level| level.gain).fold(f64::NEG_INFINITY, f64::max);
     let mut known: Vec<AmPoint> = Vec::new();
     for level in order {
-        let drive = 10f64.powf(levels[level].gain / 20.0);
+        let drive = 10f64.powf((levels[level].gain - most) / 20.0);
         let driven = |scale: Complex64| levels[level].pairs.iter().map(move |(x, u)| (x * drive, u * drive * scale)).unzip();
         let (input, output): (Vec<Complex64>, Vec<Complex64>) = driven(Complex64::new(1.0, 0.0));
         let reach = known.last().map_or(f64::INFINITY, |p: &AmPoint| p.input);
@@ -105,10 +106,11 @@ fn stitch(levels: &[Level]) -> Result<Amplifier> {
         for p in points.iter().filter(|p| p.input <= small && p.samples >= LEAST) {
             let measured = Complex64::from_polar(p.output, p.phase_deg.to_radians());
             let wanted = expected(&known, p.input);
-            over += wanted * measured.conj() * p.samples as f64;
-            under += measured.norm_sqr() * p.samples as f64;
+            over += measured * wanted.conj() * p.samples as f64;
+            under += wanted.norm_sqr() * p.samples as f64;
         }
-        let scale = if under > 0.0 { over / under } else { Complex64::new(1.0, 0.0) };
+        // What was measured is noisy, what is wanted is not: the other way round noise would make the scale too small.
+        let scale = if over.norm() > 0.0 { under / over } else { Complex64::new(1.0, 0.0) };
         let (input, output): (Vec<Complex64>, Vec<Complex64>) = driven(scale);
         let curve: Vec<_> = AmCurve::measure(&input, &output, BINS)?.into_iter().filter(|p| p.samples >= LEAST).collect();
         let power = |side: &[Complex64]| side.iter().map(|z| z.norm_sqr()).sum::<f64>();
@@ -181,7 +183,7 @@ fn write(session: &Session<'_>, levels: &[Level], failures: &[(f64, Error)]) -> 
             phase_deg: curve.iter().map(|p| p.phase_deg).collect(),
         };
         let curves: Vec<_> = levels.iter().zip(&amplifier.levels).map(curve).collect();
-        let caption = "Amplitudes at the amplifier, its gain for small signals being 1; each drive is fitted to the ones below it.";
+        let caption = "Amplitudes as at the largest gain, that of the amplifier for small signals being 1; each drive is fitted to the ones below it.";
         am_am_pm("The amplifier over its drive", &AmplifierCurve::default(), &curves).captioned(caption).save(folder.join("am-am"))?;
     }
     let _ = write!(std::io::stdout().lock(), "{table}");
