@@ -120,7 +120,8 @@ fn a_run_is_seen_and_steered_and_ends_with_its_report() {
 
     assert_eq!(run.call(json!({"do": "record", "on": true})).0, 200);
     assert_eq!(run.state()["recording"], "rx-1");
-    std::thread::sleep(Duration::from_millis(200));
+    let data = folder.path().join("kept/rx-1.sigmf-data");
+    run.until(|_| data.metadata().is_ok_and(|found| found.len() > 0));
     assert_eq!(run.call(json!({"do": "record", "on": false})).0, 200);
     run.until(|state| state["recording"].is_null() && state["record_failure"].is_null());
     let recording = kaflow::iq::Recording::open(folder.path().join("kept/rx-1.sigmf-meta"), None).unwrap();

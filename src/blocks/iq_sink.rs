@@ -76,8 +76,8 @@ pub struct Recorder(Arc<Mutex<Orders>>);
 struct Orders {
     /// What is being written.
     running: Option<String>,
-    /// What to do at the next samples: write here, or end what is written.
-    next: Option<Option<Box<Writer>>>,
+    /// What to do at the next samples, in order: write here, or end what is written.
+    next: Vec<Option<Box<Writer>>>,
     failure: Option<String>,
 }
 
@@ -88,13 +88,14 @@ impl Recorder {
 
     /// Writes from the next sample on; `name` is what [`running`](Self::running) says.
     pub fn start(&self, name: &str, writer: Writer) {
-        *self.orders() = Orders { running: Some(name.into()), next: Some(Some(Box::new(writer))), failure: None };
+        let mut orders = self.orders();
+        (orders.running, orders.failure) = (Some(name.into()), None);
+        orders.next.push(Some(Box::new(writer)));
     }
 
     /// Ends the recording at the next sample.
     pub fn stop(&self) {
-        let mut orders = self.orders();
-        orders.next = orders.running.is_some().then_some(None);
+        self.orders().next.push(None);
     }
 
     /// What is being written, until it is complete.
@@ -277,8 +278,8 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     /// Does what the recorder says, and then as always.
     fn step(&mut self) -> crate::Result<usize> {
         let Some(recorder) = self.recorder.clone() else { return self.store() };
-        let next = recorder.orders().next.take();
-        if let Some(next) = next {
+        let next = std::mem::take(&mut recorder.orders().next);
+        for next in next {
             let ended = self.end();
             match next {
                 Some(writer) => {
