@@ -41,9 +41,7 @@ fn the_drawn_curves_and_taps_are_the_numbers() {
     let times = table.column("sample").unwrap();
     let all = averages(&json);
     assert!(
-        ["nlms", "norma", "qklms", "fklms", "krlst", "mp-rls", "ensemble"]
-            .iter()
-            .all(|name| all.iter().any(|(n, _)| n == name)),
+        ["nlms", "norma", "qklms", "fklms", "krlst", "mp-rls", "ensemble"].iter().all(|name| all.iter().any(|(n, _)| n == name)),
         "{all:?}"
     );
     for (name, average) in &all {

@@ -133,15 +133,23 @@ impl<T: Real> Bank<T> {
 
     pub(super) fn is_sound(&self, other: &Self) -> bool {
         let n = other.features.len();
-        let members = self.members.len() == SLOTS && self.members.iter().zip(&other.members).all(|(a, b)| {
-            a.w.len() == b.w.len() && a.re.len() == b.re.len() && a.im.len() == b.im.len() && a.error.fits(0) && a.n.is_finite()
-        });
-        let inverses = self.inverses.iter().zip(&self.sizes).all(|(i, &s)| {
-            i.re.len() == s * s.next_multiple_of(16) && i.im.len() == i.re.len()
-        });
+        let members = self.members.len() == SLOTS
+            && self.members.iter().zip(&other.members).all(|(a, b)| {
+                a.w.len() == b.w.len() && a.re.len() == b.re.len() && a.im.len() == b.im.len() && a.error.fits(0) && a.n.is_finite()
+            });
+        let inverses =
+            self.inverses.iter().zip(&self.sizes).all(|(i, &s)| i.re.len() == s * s.next_multiple_of(16) && i.im.len() == i.re.len());
         let predictions = self.predictions.len() == SLOTS && self.predictions.iter().all(|p| p.fits(0));
-        members && inverses && predictions && (self.inverses.is_empty() || self.inverses.len() == 2) && self.sizes == other.sizes && self.gram.fits(n)
-            && self.gram.is_finite() && self.cross.len() == n && self.used.is_finite() && self.evidence.is_sound()
+        members
+            && inverses
+            && predictions
+            && (self.inverses.is_empty() || self.inverses.len() == 2)
+            && self.sizes == other.sizes
+            && self.gram.fits(n)
+            && self.gram.is_finite()
+            && self.cross.len() == n
+            && self.used.is_finite()
+            && self.evidence.is_sound()
     }
 
     /// Whether it predicts yet.
@@ -236,13 +244,20 @@ impl<T: Real> Bank<T> {
             let turn = eager || spread(time + t as u64).is_multiple_of(thin);
             if *w > T::zero() && turn {
                 let root = w.wide().sqrt();
-                let features: (Vec<f64>, Vec<f64>) = self.features.iter().map(|f| {
-                    let z = streams.feature(f, t);
-                    (z.re.wide() * root, z.im.wide() * root)
-                }).unzip();
+                let features: (Vec<f64>, Vec<f64>) = self
+                    .features
+                    .iter()
+                    .map(|f| {
+                        let z = streams.feature(f, t);
+                        (z.re.wide() * root, z.im.wide() * root)
+                    })
+                    .unzip();
                 if eager {
                     let y = Complex64::new(y.re[t].wide(), y.im[t].wide()) * root;
-                    self.cross.iter_mut().zip(features.0.iter().zip(&features.1)).for_each(|(c, (&re, &im))| *c += Complex64::new(re, -im) * y);
+                    self.cross
+                        .iter_mut()
+                        .zip(features.0.iter().zip(&features.1))
+                        .for_each(|(c, (&re, &im))| *c += Complex64::new(re, -im) * y);
                 }
                 samples.push(features);
                 self.used += w.wide();

@@ -106,7 +106,8 @@ impl<T: Real> Ensemble<T> {
         let light = T::of(LIGHT);
         let before = self.running[1];
         self.running = [both || self.lanes.evidence.level > light, both || self.bank.evidence.level > light];
-        self.shares = if self.running[0] && self.running[1] { self.shares } else { self.running.map(|on| if on { T::one() } else { T::zero() }) };
+        self.shares =
+            if self.running[0] && self.running[1] { self.shares } else { self.running.map(|on| if on { T::one() } else { T::zero() }) };
         if self.running[1] && !before {
             let (from, to) = (BLOCK, BLOCK + self.history);
             T::dispatch(self.level, Products { streams: &mut self.streams, from, to });

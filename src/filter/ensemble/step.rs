@@ -267,4 +267,3 @@ impl<T: Real> Op<T> for Take<'_, T> {
         }
     }
 }
-

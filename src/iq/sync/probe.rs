@@ -58,7 +58,8 @@ impl Probe {
         // Path 0 is `BEFORE` samples earlier than the expected one.
         reference(from as i64 - AFTER, &mut sent);
         let sent: Vec<Complex64> = sent.iter().map(clean).collect();
-        let around: Vec<Complex32> = received[from - MARGIN..].iter().map(|z| if z.re.is_finite() && z.im.is_finite() { *z } else { Complex32::ZERO }).collect();
+        let around: Vec<Complex32> =
+            received[from - MARGIN..].iter().map(|z| if z.re.is_finite() && z.im.is_finite() { *z } else { Complex32::ZERO }).collect();
         let mut halves = Vec::with_capacity(length + 3);
         interpolate(&around, &mut Place { whole: MARGIN - 2, fraction: 0.5 }, 0.0, length + 3, &mut halves);
         let y: Vec<Complex64> = around[MARGIN..MARGIN + length].iter().map(|z| wide(*z)).collect();

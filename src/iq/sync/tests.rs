@@ -341,7 +341,9 @@ fn time_stamps_are_evidence_and_not_truth() {
             let start = if start == (150_000 + lost).next_multiple_of(1000) - 1000 && lost % 1000 > 0 { 150_000 + lost } else { start };
             if k % every == 0 {
                 // Time has an origin of its own.
-                sync.stamp(1e9 + start as f64 + jitter * (random.random::<f64>() + random.random::<f64>() + random.random::<f64>() - 1.5) * 2.0);
+                sync.stamp(
+                    1e9 + start as f64 + jitter * (random.random::<f64>() + random.random::<f64>() + random.random::<f64>() - 1.5) * 2.0,
+                );
             }
             sync.receive(&rx[start..(start / 1000 + 1) * 1000], None);
             sync.run(&mut out).unwrap();

@@ -24,7 +24,10 @@ impl<T: Real> Inverse<T> {
     pub(super) fn new(m: &Matrix) -> Self {
         let padded = m.n().next_multiple_of(16);
         let plane = |part: &dyn Fn(Complex64) -> f64| {
-            (0..m.n()).flat_map(|i| (0..padded).map(move |j| (i, j))).map(|(i, j)| if j < m.n() { T::of(part(m.at(i, j))) } else { T::zero() }).collect()
+            (0..m.n())
+                .flat_map(|i| (0..padded).map(move |j| (i, j)))
+                .map(|(i, j)| if j < m.n() { T::of(part(m.at(i, j))) } else { T::zero() })
+                .collect()
         };
         Self { re: plane(&|z| z.re), im: plane(&|z| z.im) }
     }
