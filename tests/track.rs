@@ -47,7 +47,7 @@ fn without_arguments_it_ends_with_a_table_and_pictures() {
     let text = String::from_utf8(output).unwrap();
     let rows: Vec<&str> = text.lines().skip_while(|l| !l.starts_with("filter")).skip(1).take_while(|l| l.contains(' ')).collect();
     let errors: Vec<f64> = rows.iter().map(|r| r.split_whitespace().nth(1).unwrap().parse().unwrap()).collect();
-    assert!(errors.len() == 8 && errors.is_sorted(), "{text}");
+    assert!(errors.len() == 7 && errors.is_sorted(), "{text}");
     for file in ["nmse.svg", "nmse.png", "nmse.csv", "report.html", "average.svg", "spectrum.png"] {
         assert!(directory.path().join("kaflow-track").join(file).metadata().unwrap().len() > 500, "{file}");
     }
@@ -249,7 +249,7 @@ fn a_killed_run_resumes_to_the_bit() {
     kill_once_there_is(&d.join("killed.ck"), d, &format!("{LONG} --checkpoint killed.ck --json killed.json"));
     let interim = fs::read(d.join("killed.ck")).unwrap();
     kaflow(d, &format!("{LONG} --checkpoint killed.ck --resume --json killed.json --force")).success();
-    assert_eq!(figures(&d.join("whole.json")).len(), 8);
+    assert_eq!(figures(&d.join("whole.json")).len(), 7);
     assert_eq!(figures(&d.join("killed.json")), figures(&d.join("whole.json")));
     assert!(fs::read(d.join("whole.ck")).unwrap() != interim, "killed before its end");
 

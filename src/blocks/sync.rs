@@ -87,6 +87,8 @@ where
     kept: (Vec<Complex32>, Vec<Complex32>),
     /// Samples a second, where time stamps are looked at.
     rate: Option<f64>,
+    /// The first time stamp.
+    origin: Option<usize>,
     watch: SyncWatch,
     fault: Fault,
 }
@@ -212,6 +214,7 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             keep: 0,
             kept: Default::default(),
             rate: None,
+            origin: None,
             watch,
             fault: Fault::default(),
         }
@@ -268,10 +271,12 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             tx.consume(n_tx);
         }
         let (input, tags) = rx.slice_with_tags();
-        let rate = self.rate;
+        let (rate, origin) = (self.rate, &mut self.origin);
         let n_rx = self.received.take(input, tags, room_rx.min(PIECE), |samples, gap, time| {
             if let (Some(rate), Some(time)) = (rate, time) {
-                synchroniser.stamp(time as f64 * rate / 1e9);
+                // Nanoseconds since 1970 have more digits than a double.
+                let since = time.wrapping_sub(*origin.get_or_insert(time)) as isize;
+                synchroniser.stamp(since as f64 * rate / 1e9);
             }
             synchroniser.receive(samples, gap);
         });

@@ -127,8 +127,9 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> KernelFilter<T, K, O> {
     }
 
     fn check_ridge(&self, dynamics: Dynamics, observation: &O) -> Result<()> {
-        if let Dynamics::Ridge(ridge) = dynamics {
-            let gain = observation.gain(T::one()).wide();
+        // Where k(x,x) depends on the data, a decay below nothing is cut at nothing when it comes.
+        if let (Dynamics::Ridge(ridge), Some(norm)) = (dynamics, self.kernel.constant_norm()) {
+            let gain = observation.gain(norm).wide();
             require(ridge * gain < 1.0, "ridge", &format!("below 1/eta = {}", 1.0 / gain), ridge)?;
         }
         Ok(())

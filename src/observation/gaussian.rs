@@ -24,7 +24,7 @@ impl Gain {
     /// assert_eq!(Gain::Eta(0.5).at(1.0), 0.5);
     /// assert_eq!(Gain::Eta(0.5).at(8.0), 0.125); // bounded
     /// ```
-    pub(crate) fn at(self, norm: f64) -> f64 {
+    pub fn at(self, norm: f64) -> f64 {
         match self {
             Self::Eta(_) if self.is_bounded(norm) => 1.0 / norm,
             Self::Eta(eta) => eta,

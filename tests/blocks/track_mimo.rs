@@ -87,7 +87,7 @@ fn track_mimo_takes_the_same_messages_and_refuses_what_does_not_fit() {
     assert!(Mimo::with_buffers(0, 2, vec![Nlms::new(6, 0.5, 1e-6).unwrap()]).is_err());
     assert!(Mimo::with_buffers(3, 2, vec![]).is_err());
     let wrong = Mimo::with_buffers(3, 3, vec![Nlms::new(6, 0.5, 1e-6).unwrap()]);
-    assert!(wrong.err().unwrap().to_string().contains("3 x 3"), "a filter of another length is refused at once");
+    assert!(wrong.err().unwrap().to_string().contains("3 streams of 3 samples"), "a filter of another length is refused at once");
 }
 
 #[test]

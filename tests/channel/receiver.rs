@@ -143,7 +143,7 @@ fn a_sampling_offset_samples_at_the_times_it_says() {
             let mut worst = 0.0f64;
             for (m, y) in y.iter().enumerate() {
                 let time = m as f64 * (1.0 + ppm * 1e-6) - delay;
-                if (20.0..29_980.0).contains(&time) {
+                if (60.0..29_940.0).contains(&time) {
                     worst = worst.max((wide(*y) - Complex64::cis(TAU * (frequency * time).fract())).norm());
                 }
             }

@@ -136,7 +136,7 @@ fn a_good_setting_takes_effect() {
     let mut receiver = Impairments::new(&ImpairmentsConfig::default(), f64::INFINITY, 1).unwrap();
     receiver.set("dc_re", 0.5).unwrap();
     let mut y = Vec::new();
-    receiver.process(&[Complex32::ZERO; 32], &mut y);
+    receiver.process(&[Complex32::ZERO; 128], &mut y);
     assert_eq!(y[0].re, 0.5);
     let error = receiver.set("dc_r", 0.5).unwrap_err().to_string();
     assert!(error.contains("did you mean 'dc_re'"), "{error}");

@@ -254,6 +254,7 @@ fn samples_are_the_same_on_every_machine() {
     scenario.impairments.iq_gain_db = 0.2;
     let fading = scenario.fading.as_mut().unwrap();
     (fading.doppler, fading.rician_k_db) = (Doppler::Constant(0.01), Some(3.0));
+    let mut differ = Vec::new();
     for (model, expected) in [
         (Model::Rapp { smoothness: 3.0 }, 0x4fe4_d5fd_4e78_98f4),
         (Model::saleh(), 0x8017_073e_74ca_2786),
@@ -268,6 +269,7 @@ fn samples_are_the_same_on_every_machine() {
                 hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
             }
         }
-        assert_eq!(hash, expected, "{model:?}: {hash:#018x}");
+        differ.extend((hash != expected).then(|| format!("{model:?}: {hash:#018x}")));
     }
+    assert!(differ.is_empty(), "{differ:?}");
 }

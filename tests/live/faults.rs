@@ -103,6 +103,9 @@ fn afflict(arguments: &str, samples: u64) -> Result<(Verdict, Arc<kaflow::blocks
     Ok((verdict, health))
 }
 
+/// Samples around a gap that cannot be interpolated, and a slowly adjusted place.
+const EDGES: usize = 110;
+
 /// At least a thousand gaps, all of one length; the driver may have read on behind what was asked for.
 fn check_gaps(health: &kaflow::blocks::Health, length: u64) {
     let gaps = health.gaps.load(Ordering::Relaxed);
@@ -123,7 +126,7 @@ fn a_thousand_overflows_have_the_right_length_and_the_tracker_recovers() {
     let (verdict, health) = afflict("overflow_every=4000,overflow_length=777", 4_004_000).unwrap();
     assert!(health.overflows.load(Ordering::Relaxed) >= 1000);
     check_gaps(&health, 777);
-    assert!(verdict.gaps.len() >= 990 && verdict.gaps.iter().all(|&missing| missing == 777), "{:?}", verdict.gaps);
+    assert!(verdict.gaps.len() >= 990 && verdict.gaps.iter().all(|&missing| (777..777 + EDGES).contains(&missing)), "{:?}", verdict.gaps);
     check_recovery(&verdict);
 }
 
@@ -132,7 +135,7 @@ fn a_thousand_jumps_of_the_clock_have_the_right_length_and_the_tracker_recovers(
     let (verdict, health) = afflict("jump_every=4000,jump=1234", 4_004_000).unwrap();
     assert_eq!(health.overflows.load(Ordering::Relaxed), 0);
     check_gaps(&health, 1234);
-    assert!(verdict.gaps.len() >= 990 && verdict.gaps.iter().all(|&missing| missing == 1234), "{:?}", verdict.gaps);
+    assert!(verdict.gaps.len() >= 990 && verdict.gaps.iter().all(|&missing| (1234..1234 + EDGES).contains(&missing)), "{:?}", verdict.gaps);
     check_recovery(&verdict);
 }
 

@@ -219,9 +219,11 @@ impl Session<'_> {
         eprintln!("kaflow: {health}");
         subject.level = Some((health.rx.mean_dbfs(), health.rx.peak_dbfs(), health.rx.clipped()));
         subject.facts.push(("radio", health.figures().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()));
-        // What the synchroniser never saw: the last gap.
-        let lost = health.gap_samples.load(Ordering::Relaxed);
-        outcome.sync.iter_mut().for_each(|sync| sync.gap_samples = sync.gap_samples.max(lost));
+        // What the synchroniser never saw: the last gap. A device that waits for its reader has read on behind the last sample that was asked for.
+        if !config.patient {
+            let lost = health.gap_samples.load(Ordering::Relaxed);
+            outcome.sync.iter_mut().for_each(|sync| sync.gap_samples = sync.gap_samples.max(lost));
+        }
         if outcome.filters.iter().all(|(_, summary)| summary.series.samples() == 0) {
             return Err(outcome.fault.take().unwrap_or_else(|| not_found(&health)));
         }

@@ -131,7 +131,11 @@ pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Sur
             (worth_undoing(found, &look, rx.len()), Some(found))
         }
     };
-    let late = sync.status().alignment.map_or(0, |a| a.whole());
+    let late = match align {
+        Align::None => 0,
+        Align::Delay(delay) => delay.round() as i64,
+        Align::Auto => found.map_or(0, |a| a.whole()),
+    };
     let start = |recording: &mut Recording| -> Result<Vec<Complex32>> {
         let samples = recording.read_up_to(LOOK + late.unsigned_abs().min(1 << 20) as usize)?;
         recording.seek(0)?;

@@ -198,7 +198,13 @@ mod tests {
     #[test]
     fn the_landscape_shows_every_candidate_at_its_score() {
         let data = data();
-        let space = Space::new(recipe("klms").unwrap(), &Values::new(), Some(50), &data).unwrap();
+        let space = Space::new(
+            recipe("klms").unwrap(),
+            &Values::from([("kernel".into(), crate::filter::registry::Value::Name("gaussian".into()))]),
+            Some(50),
+            &data,
+        )
+        .unwrap();
         let found = search(std::slice::from_ref(&space), &data, Plan { candidates: 20, seed: 1 }).unwrap().remove(0);
         let picture = found.picture(&space);
         let expected: Vec<[f64; 3]> =

@@ -144,8 +144,9 @@ mod tests {
             let recipe = crate::filter::registry::recipe("fklms").unwrap();
             Space::new(recipe, &given, Some(500), &data(1.0)).unwrap().dimensions.iter().map(|d| d.name).collect()
         };
-        assert_eq!(names(Values::new()), ["sigma", "eta", "lambda"]);
-        assert_eq!(names(Values::from([("sigma".into(), Value::Number(1.0))])), ["eta", "lambda"]);
+        assert_eq!(names(Values::new()), ["sigma", "diffusion-ratio", "lambda"]);
+        assert_eq!(names(Values::from([("sigma".into(), Value::Number(1.0))])), ["diffusion-ratio", "lambda"]);
+        assert_eq!(names(Values::from([("kernel".into(), Value::Name("gaussian".into()))])), ["sigma", "eta", "lambda"]);
         assert_eq!(names(Values::from([("kernel".into(), Value::Name("linear".into()))])), ["diffusion-ratio", "lambda"]);
     }
 }

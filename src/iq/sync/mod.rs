@@ -149,7 +149,7 @@ struct Held {
 ///
 /// ```
 /// use kaflow::{Complex32, iq::{Pairs, Synchroniser}};
-/// let frame: Vec<_> = (0..4000u32).map(|i| Complex32::cis((i * i % 10_007) as f32)).collect();
+/// let frame: Vec<_> = (0..4000u32).map(|i| Complex32::cis((i.wrapping_mul(2_654_435_761) >> 16) as f32)).collect();
 /// let received: Vec<_> = (0..40_000).map(|n| frame[(n + 1234) % 4000] * 0.5).collect();
 /// let (mut sync, mut out) = (Synchroniser::repeated(frame)?, Pairs::default());
 /// sync.receive(&received, None);
