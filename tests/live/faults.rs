@@ -113,6 +113,11 @@ fn check_gaps(health: &kaflow::blocks::Health, length: u64) {
     assert_eq!(health.gap_samples.load(Ordering::Relaxed), gaps * length);
 }
 
+/// Gaps of another length: once in a thousand the place is searched for anew, and nobody knows how many are missing.
+fn others(gaps: &[usize], length: usize) -> usize {
+    gaps.iter().filter(|&missing| !(length..length + EDGES).contains(missing)).count()
+}
+
 fn check_recovery(verdict: &Verdict) {
     for bin in 0..BINS {
         let (kept, fresh) =
@@ -126,7 +131,7 @@ fn a_thousand_overflows_have_the_right_length_and_the_tracker_recovers() {
     let (verdict, health) = afflict("overflow_every=4000,overflow_length=777", 4_004_000).unwrap();
     assert!(health.overflows.load(Ordering::Relaxed) >= 1000);
     check_gaps(&health, 777);
-    assert!(verdict.gaps.len() >= 990 && verdict.gaps.iter().all(|&missing| (777..777 + EDGES).contains(&missing)), "{:?}", verdict.gaps);
+    assert!(verdict.gaps.len() >= 990 && others(&verdict.gaps, 777) <= 2, "{:?}", verdict.gaps);
     check_recovery(&verdict);
 }
 
@@ -135,7 +140,7 @@ fn a_thousand_jumps_of_the_clock_have_the_right_length_and_the_tracker_recovers(
     let (verdict, health) = afflict("jump_every=4000,jump=1234", 4_004_000).unwrap();
     assert_eq!(health.overflows.load(Ordering::Relaxed), 0);
     check_gaps(&health, 1234);
-    assert!(verdict.gaps.len() >= 990 && verdict.gaps.iter().all(|&missing| (1234..1234 + EDGES).contains(&missing)), "{:?}", verdict.gaps);
+    assert!(verdict.gaps.len() >= 990 && others(&verdict.gaps, 1234) <= 2, "{:?}", verdict.gaps);
     check_recovery(&verdict);
 }
 

@@ -148,8 +148,9 @@ struct Held {
 /// Brings a received stream into step with what was sent and keeps it there; see the [module](self).
 ///
 /// ```
-/// use kaflow::{Complex32, iq::{Pairs, Synchroniser}};
-/// let frame: Vec<_> = (0..4000u32).map(|i| Complex32::cis((i.wrapping_mul(2_654_435_761) >> 16) as f32)).collect();
+/// use kaflow::{Complex32, iq::{Pairs, Synchroniser}, ofdm::{Config, Source, Transmitter}};
+/// let mut frame = vec![Complex32::ZERO; 4000];
+/// Transmitter::new(Config::preset("wifi")?, Source::Continuous)?.fill(&mut frame);
 /// let received: Vec<_> = (0..40_000).map(|n| frame[(n + 1234) % 4000] * 0.5).collect();
 /// let (mut sync, mut out) = (Synchroniser::repeated(frame)?, Pairs::default());
 /// sync.receive(&received, None);
