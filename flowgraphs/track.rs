@@ -33,6 +33,7 @@ use crate::{
 };
 
 /// Where what was sent and what was received come from.
+#[expect(clippy::large_enum_variant, reason = "there is one of it")]
 pub enum Source {
     /// Two recordings, and what brings them into step.
     Recordings(Recording, Recording, Synchroniser),

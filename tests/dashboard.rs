@@ -79,7 +79,7 @@ impl Drop for Run {
 #[test]
 fn a_run_is_seen_and_steered_and_ends_with_its_report() {
     let folder = tempfile::tempdir().unwrap();
-    let filters = ["--filter", "nlms", "--filter", "mixture"];
+    let filters = ["--filter", "nlms", "--filter", "ensemble"];
     let args = [&["track", "--samples", "100000000000", "--serve", "--keep", "kept", "--out", "out"][..], &filters].concat();
     let mut run = Run::start(folder.path(), &args);
     assert!(run.host.starts_with("127.0.0.1:"));
@@ -113,7 +113,7 @@ fn a_run_is_seen_and_steered_and_ends_with_its_report() {
     assert_eq!(set(0.75).0, 200);
     assert_eq!(run.call(json!({"do": "load", "filter": "nlms", "name": "a"})).0, 200);
     assert_eq!(run.state()["filters"][0]["parameters"]["mu"], 0.25);
-    assert_eq!(run.call(json!({"do": "load", "filter": "mixture", "name": "a"})).0, 422);
+    assert_eq!(run.call(json!({"do": "load", "filter": "ensemble", "name": "a"})).0, 422);
     assert_eq!(run.state()["saved"], json!(["a"]));
     let kept = std::fs::read_dir(folder.path().join("kept")).unwrap().count();
     assert_eq!(kept, 1);
@@ -173,9 +173,9 @@ fn frames_hold_every_picture_of_every_filter() {
     let folder = tempfile::tempdir().unwrap();
     let run = Run::start(
         folder.path(),
-        &["track", "--samples", "100000000000", "--serve", "--out", "out", "--filter", "nlms", "--filter", "mixture", "--filter", "fklms"],
+        &["track", "--samples", "100000000000", "--serve", "--out", "out", "--filter", "nlms", "--filter", "ensemble", "--filter", "fklms"],
     );
-    // Spectra, symbols, errors; taps of those that have some; curve and weights of the mixture.
+    // Spectra, symbols, errors; taps of those that have some; curve and weights of the ensemble.
     let of_all = [1, 2, 3, 4, 6].into_iter().flat_map(|kind| (0..3).map(move |filter| (kind, filter)));
     let wanted: Vec<_> = of_all.chain([(9, 0), (10, 0), (7, 1), (8, 1), (9, 1), (11, 1), (12, 1)]).collect();
     kinds(&run, &wanted);

@@ -11,7 +11,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-const [program, playwright, pictures] = process.argv.slice(2);
+const [program, playwright, pictures] = process.argv.slice(2).map((path) => resolve(path));
 const { chromium } = createRequire(resolve(playwright, 'x.js'))('playwright-core');
 const folder = mkdtempSync(join(tmpdir(), 'kaflow-browser-'));
 let run;
@@ -204,7 +204,7 @@ async function pageObeys(page) {
   for (const id of ['taps-part', 'taps-span', 'impulse-part', 'members-span']) {
     const values = await page.locator(`#${id} option`).evaluateAll((all) => all.map((o) => o.value));
     const canvas = id.split('-')[0];
-    await page.locator('#shown').selectOption({ label: 'mixture' });
+    await page.locator('#shown').selectOption({ label: 'ensemble' });
     const before = (await pixels(page))[canvas];
     await page.locator(`#${id}`).selectOption(values.at(-1));
     await until(id, async () => (await pixels(page))[canvas] !== before);
@@ -310,7 +310,7 @@ const browser = await chromium.launch({
 });
 if (pictures) mkdirSync(pictures, { recursive: true });
 try {
-  const filters = ['nlms', 'fklms', 'two-speed', 'mixture'].flatMap((name) => ['--filter', name]);
+  const filters = ['nlms', 'fklms', 'ensemble'].flatMap((name) => ['--filter', name]);
   const began = Date.now();
   run = await start('track', '--samples', '100000000000', ...filters, '--serve', '127.0.0.1:0', '--keep', 'kept', '--out', 'track');
   run.name = 'track';

@@ -27,8 +27,8 @@ const SHOWN: usize = 4;
 /// the best filter with a curve saw at that moment is taken out of them, and without such a filter there is nothing to see.
 pub(super) fn amplifier(subject: &Subject, filters: &[Tracked<'_>]) -> Result<Option<Picture>> {
     let Some(best) = filters.first().and_then(|f| f.stretch()).filter(|_| !subject.equalize) else { return Ok(None) };
-    let learned: Vec<(&str, &Stretch, &[(f64, Complex64)])> =
-        filters.iter().filter_map(|f| Some((f.name, &**f.stretch()?, curve_of(f.stretch()?)?))).collect();
+    type Learned<'a> = (&'a str, &'a Stretch, &'a [(f64, Complex64)]);
+    let learned: Vec<Learned<'_>> = filters.iter().filter_map(|f| Some((f.name, &**f.stretch()?, curve_of(f.stretch()?)?))).collect();
     let direct = coherent(&best.input, &best.target);
     let level = |stretch: &Stretch, gain: &[(f64, Complex64)]| match direct {
         true => level(gain, &stretch.input, &stretch.target),

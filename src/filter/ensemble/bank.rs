@@ -198,6 +198,7 @@ impl<T: Real> Bank<T> {
         sums
     }
 
+    #[expect(clippy::too_many_arguments, reason = "what a block is made of")]
     /// Learns from a block: `y` its outputs, `weight` how much each counts, `noise` the best that the other members reach, `power` that of `y`.
     pub(super) fn learn(&mut self, level: Level, streams: &Streams<T>, y: &Planes<T>, weight: &[T], time: u64, noise: f64, power: f64) {
         let learned = weight.iter().filter(|w| **w > T::zero()).count() as u64;

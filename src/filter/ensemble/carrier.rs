@@ -75,7 +75,7 @@ impl Carrier {
         for (i, p) in to.iter_mut().enumerate() {
             *p = from.at(at + i);
             if self.step != 0.0 {
-                *p = *p * Complex::new(T::of(self.last.re), T::of(self.last.im));
+                *p *= Complex::new(T::of(self.last.re), T::of(self.last.im));
                 self.last *= self.turn;
             }
         }

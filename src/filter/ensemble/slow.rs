@@ -171,7 +171,7 @@ impl<T: Real> Ensemble<T> {
                 if acquiring { self.acquisition.copy(m, best) } else { self.lanes.copy(m, best) }
             }
         }
-        if !acquiring && self.clock.time % 16 == 0 {
+        if !acquiring && self.clock.time.is_multiple_of(16) {
             // Once in 16 samples.
             (0..(self.clock.length / 16).max(1)).for_each(|_| self.lanes.fade());
         }

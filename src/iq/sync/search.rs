@@ -87,10 +87,11 @@ impl Synchroniser {
             Reference::Frame(frame) => (0, frame.len() as i64 / 2),
             Reference::Stream(_) => (from - self.last_delay, SPAN as i64),
         };
-        if let Reference::Stream(line) = &self.reference {
-            if line.next() < middle + SEARCH as i64 + span && !line.ended {
-                return Step::Wait;
-            }
+        if let Reference::Stream(line) = &self.reference
+            && line.next() < middle + SEARCH as i64 + span
+            && !line.ended
+        {
+            return Step::Wait;
         }
         // The second look begins elsewhere in the frame: a delay right at the end of a period is found as another one.
         let turns = if self.wants_sent() { [0, 0] } else { [0, span / 2] };

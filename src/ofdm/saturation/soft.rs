@@ -198,7 +198,8 @@ pub(crate) fn exp(x: f32) -> f32 {
     let y = if y > -87.0 { y } else { -87.0 };
     let whole = y + ROUND;
     let part = y - (whole - ROUND);
-    let p = 1.0 + part * (0.693_147_2 + part * (0.240_226_5 + part * (0.055_504_11 + part * (0.009_618_129 + part * 0.001_333_356))));
+    let p = 1.0
+        + part * (std::f32::consts::LN_2 + part * (0.240_226_5 + part * (0.055_504_11 + part * (0.009_618_129 + part * 0.001_333_356))));
     f32::from_bits(p.to_bits().wrapping_add(whole.to_bits() << 23))
 }
 

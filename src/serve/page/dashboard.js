@@ -90,7 +90,7 @@ function begin(hello) {
   byId('source').title = hello.source;
   const options = hello.filters.map((f, n) => element('option', { value: n }, f.name));
   byId('shown').replaceChildren(...options);
-  store.shown = Math.max(0, hello.filters.findIndex((f) => f.members.length || f.name.startsWith('two-speed')));
+  store.shown = Math.max(0, hello.filters.findIndex((f) => f.members.length));
   byId('shown').value = store.shown;
   draw = pictures(store, byId('panels'));
   update = controls(hello, call, { table: byId('table'), recording: byId('recording'), radio: byId('radio') });

@@ -222,7 +222,7 @@ export function build(store, into) {
     { id: 'am-pm', title: 'AM/PM', x: { label: 'input amplitude' }, y: { label: 'phase shift', unit: '°' }, scene: amplifier(2), hidden: hello.equalize || hello.real },
     { id: 'taps', title: 'Taps over time', x: TIME(hello), choices: [PARTS, SPAN], scene: taps },
     { id: 'impulse', title: 'Impulse response', x: { label: 'delay', unit: 'samples' }, choices: [PARTS], scene: impulse },
-    { id: 'members', title: 'Weights of the mixture', x: TIME(hello), y: { label: 'weight' }, choices: [SPAN], scene: members, hidden: !hello.filters.some((f) => f.members.length) },
+    { id: 'members', title: 'Weights of the members', x: TIME(hello), y: { label: 'weight' }, choices: [SPAN], scene: members, hidden: !hello.filters.some((f) => f.members.length) },
     { id: 'rate', title: 'Rate against real time', x: { label: 'time', unit: 's' }, y: { label: 'rate', unit: 'MS/s' }, scene: rates },
     { id: 'losses', title: 'Gaps, drops and queue', x: { label: 'time', unit: 's' }, y: { label: 'count' }, scene: losses },
   ].filter((p) => !p.hidden);
