@@ -28,7 +28,7 @@ use crate::{Real, Result};
 /// MAP step is then `α = σ_d² / (σ_n² + σ_d² k(x,x)) · error`: [`Gain::DiffusionRatio`](crate::observation::Gain) with `r = σ_d² / σ_n²`, here in units of
 /// one over input power, and `k(x,x)` the energy in the window. `r k(x,x)` is how much the output may have moved in one sample, against the
 /// noise; the error at `x` falls by `1 / (1 + r k(x,x))`, so the step never overshoots, whatever the power. What the prior does *not* know is that all
-/// taps share one amplifier: that is the part of [`TwoSpeed`](crate::filter::two_speed::TwoSpeed).
+/// taps share one amplifier: that is the part of [`Ensemble`](crate::filter::ensemble::Ensemble).
 ///
 /// ```
 /// use kaflow::{Complex, kernel::{Hammerstein, Kernel}};

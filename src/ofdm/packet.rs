@@ -11,7 +11,7 @@ pub struct Packet {
     pub start: i64,
     /// The same to a fraction of a sample, by the mean delay of the channel's paths: what an alignment follows.
     pub arrival: f64,
-    /// Carrier offset in cycles a sample; times [`Config::output_rate`] it is in Hz.
+    /// Carrier offset in cycles a sample; times `Config::output_rate` it is in Hz.
     pub offset: f64,
     /// Signal-to-noise ratio on the carriers (a power ratio), from the difference of the two long training symbols.
     pub snr: f64,
@@ -54,7 +54,7 @@ impl Packet {
     }
 }
 
-/// The highest correlations with the training that a [`Receiver`] has seen, each from 0 to 1.
+/// The highest correlations with the training that a `Receiver` has seen, each from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sighted {
     /// Of the short training with itself a quarter of a symbol later.

@@ -37,10 +37,10 @@
 //! outputs, whitened windows, features, the bank's predictions) is done for as many samples of a cell as a call brings, lane by lane, so that results do
 //! not depend on where calls end. Members learn sample by sample. What is slow waits for the end of a cell or of a block of 128.
 //!
-//! 1. [`input`]: the unit of the input, glitches. [`spline`], [`curve`]: `u = x G(|x|)`, and how `G` is learned.
-//! 2. [`acquisition`]: full covariances at the start and after a jump. [`shape`]: the shape of the covariances and the whitening filter.
-//! 3. [`lanes`]: the members afterwards. [`evidence`]: their weights and noise.
-//! 4. [`features`], [`bank`]: the bank. [`carrier`]: the common rotation. [`step`], [`slow`]: what happens when.
+//! 1. `input`: the unit of the input, glitches. `spline`, `curve`: `u = x G(|x|)`, and how `G` is learned.
+//! 2. `acquisition`: full covariances at the start and after a jump. `shape`: the shape of the covariances and the whitening filter.
+//! 3. `lanes`: the members afterwards. `evidence`: their weights and noise.
+//! 4. `features`, `bank`: the bank. `carrier`: the common rotation. `step`, `slow`: what happens when.
 //!
 //! # Scale and precision
 //!

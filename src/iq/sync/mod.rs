@@ -145,7 +145,7 @@ struct Held {
     doubtful: bool,
 }
 
-/// Brings a received stream into step with what was sent and keeps it there; see the [module](self).
+/// Brings a received stream into step with what was sent and keeps it there.
 ///
 /// ```
 /// use kaflow::{Complex32, iq::{Pairs, Synchroniser}, ofdm::{Config, Source, Transmitter}};
