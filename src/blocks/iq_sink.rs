@@ -154,7 +154,8 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     }
 
     /// Writes SigMF through `writer`; buffers of any kind.
-    pub fn sigmf_with_buffers(writer: Writer) -> Self {
+    #[cfg(test)]
+    pub(crate) fn sigmf_with_buffers(writer: Writer) -> Self {
         Self::with_buffers(Some(Target::Sigmf(Box::new(writer))))
     }
 

@@ -74,7 +74,7 @@ impl OfdmRx {
 
 impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>> OfdmRx<I, O> {
     /// As [`new`](OfdmRx::new), with buffers of another kind than the default.
-    pub fn with_buffers(receiver: Receiver) -> Self {
+    pub(crate) fn with_buffers(receiver: Receiver) -> Self {
         Self {
             input: I::default(),
             points: O::default(),

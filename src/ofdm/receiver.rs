@@ -110,12 +110,12 @@ impl Receiver {
     }
 
     /// The amplifier's curve, given or learned, of a receiver that is [`reading`](Self::reading).
-    pub fn curve(&self) -> Option<&Curve> {
+    pub(crate) fn curve(&self) -> Option<&Curve> {
         self.reader.as_ref().map(|reader| reader.curve())
     }
 
     /// Symbols that the curve is learned from; `None` where it is given, or where nobody asked for one.
-    pub fn learned(&self) -> Option<u64> {
+    pub(crate) fn learned(&self) -> Option<u64> {
         self.reader.as_ref().and_then(|reader| reader.learned())
     }
 
@@ -131,7 +131,7 @@ impl Receiver {
     }
 
     /// Samples are missing between the last call and the next: gives up the frame that is under way and counts on behind the hole.
-    pub fn gap(&mut self, missing: u64) {
+    pub(crate) fn gap(&mut self, missing: u64) {
         self.search_afresh(self.base + self.buffer.len() as i64 + missing as i64);
     }
 
@@ -157,7 +157,7 @@ impl Receiver {
     }
 
     /// Takes in samples and calls `deliver` with each frame that they complete.
-    pub fn push(&mut self, samples: &[Complex32], mut deliver: impl FnMut(&Packet)) {
+    pub(crate) fn push(&mut self, samples: &[Complex32], mut deliver: impl FnMut(&Packet)) {
         for piece in samples.chunks(16 * self.size) {
             self.buffer.extend(piece.iter().map(|z| if z.re.is_finite() && z.im.is_finite() { *z } else { Complex32::default() }));
             while self.step(&mut deliver) {}
