@@ -228,7 +228,7 @@ impl Recording {
     }
 
     /// Goes to a sample; the end, `len()`, is allowed.
-    pub(crate) fn seek(&mut self, sample: u64) -> Result<()> {
+    pub fn seek(&mut self, sample: u64) -> Result<()> {
         if sample > self.len {
             return Err(Error::parameter("sample", format!("at most {}, the length of {}", self.len, self.data.display()), sample));
         }
@@ -238,7 +238,7 @@ impl Recording {
     }
 
     /// Chooses the channel that [`read`](Self::read) delivers; the first is 0 and the default.
-    pub(crate) fn select(&mut self, channel: usize) -> Result<()> {
+    pub fn select(&mut self, channel: usize) -> Result<()> {
         if channel >= self.channels() {
             let expected = format!("below {}, the number of channels of {}", self.channels(), self.data.display());
             return Err(Error::parameter("channel", expected, channel));
