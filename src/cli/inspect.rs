@@ -1,13 +1,12 @@
 //! `kaflow inspect`: what a recording is.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use super::progress;
 use crate::dsp::db;
-use crate::files::{Output, check_free};
+use crate::files::check_free;
 use crate::iq::align::{Alignment, Options, align_recordings};
 use crate::iq::{Format, Pair, Recording, Survey, survey};
 use crate::plot::{self, Axis, Constellation, Figure, Grid, Histogram, Series};
@@ -91,10 +90,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         inspect(&mut open(&args)?, &args, &mut figures)?
     };
     if let Some(path) = &args.json {
-        let mut out = Output::create(path, args.force)?;
-        serde_json::to_writer_pretty(&mut out, &numbers).map_err(|e| Error::io(path, e.into()))?;
-        out.write_all(b"\n").map_err(|e| Error::io(path, e))?;
-        out.finish()?;
+        super::json::write(path, "inspect", numbers)?;
     }
     if let Some(path) = &args.plot {
         let name = args.file.file_name().unwrap_or(args.file.as_os_str()).to_string_lossy().into_owned();

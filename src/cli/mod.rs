@@ -14,6 +14,7 @@ mod devices;
 mod fit;
 mod inspect;
 mod interrupt;
+mod json;
 #[cfg(feature = "soapy")]
 mod live;
 #[cfg(not(feature = "soapy"))]

@@ -170,7 +170,9 @@ fn write(session: &Session<'_>, levels: &[Level], failures: &[(f64, Error)]) -> 
     });
     let failed: Vec<_> = failures.iter().map(|(gain, error)| json!({"tx_gain_db": gain, "error": error.to_string()})).collect();
     let found = json!({"levels": found.collect::<Vec<_>>(), "compression_point_tx_gain_db": amplifier.compression_point, "failed": failed});
-    report::write_json(output, &found)?;
+    if let Some(path) = &output.json {
+        crate::cli::json::write(path, "sweep", found)?;
+    }
     if let Some(folder) = &output.out {
         for (name, text) in [("sweep.csv", &csv), ("am-am.csv", &curves)] {
             files::check_free(&folder.join(name), output.force)?;

@@ -1,14 +1,13 @@
 //! What was received: lines, JSON, files, a page.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::{Args, Outcome, waveform::Waveform};
 use crate::dsp::db;
-use crate::files::{Output, write as write_file};
+use crate::files::write as write_file;
 use crate::ofdm::{Constellation, Curve, Method};
 use crate::plot::{self, AmplifierCurve, Figure};
 use crate::{Complex32, Complex64, Error, Result};
@@ -16,10 +15,7 @@ use crate::{Complex32, Complex64, Error, Result};
 pub(super) fn write(args: &Args, file: &Path, outcome: &Outcome) -> Result<()> {
     let lines = lines(outcome);
     if let Some(path) = &args.json {
-        let mut out = Output::create(path, args.force)?;
-        let text = serde_json::to_string_pretty(&numbers(file, outcome)).map_err(|e| Error::file(path, "json", e.to_string()))?;
-        writeln!(out, "{text}").map_err(|e| Error::io(path, e))?;
-        out.finish()?;
+        crate::cli::json::write(path, "receive", numbers(file, outcome))?;
     }
     if let Some(folder) = &args.out {
         std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;

@@ -79,11 +79,8 @@ impl Report {
             .iter()
             .map(|l| json!({"name": l.name, "value": l.value, "two_standard_errors": l.error, "reference": l.reference, "note": l.note}))
             .collect();
-        let path = self.path(".json");
-        let mut out = Output::create(&path, self.force)?;
-        let value = json!({"title": title, "unit": unit, "results": rows, "settings": more});
-        serde_json::to_writer_pretty(&mut out, &value).map_err(|e| Error::io(&path, e.into()))?;
-        out.finish()
+        let value = json!({"study": self.name, "title": title, "unit": unit, "results": rows, "settings": more});
+        super::super::json::write(&self.path(".json"), "reproduce", value)
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
     ranked, signal,
 };
 use crate::blocks::SyncStatus;
+use crate::filter::registry;
 use crate::flowgraphs::track::Outcome;
 use crate::{Error, Result, files, plot};
 
@@ -39,20 +40,15 @@ pub(in crate::cli) fn check_file(path: &Path, force: bool) -> Result<()> {
     files::check_free(path, force)
 }
 
-/// Writes `value` as JSON where that is asked for.
-pub(in crate::cli) fn write_json(output: &OutputArgs, value: &Value) -> Result<()> {
-    let Some(path) = &output.json else { return Ok(()) };
-    let text = serde_json::to_string_pretty(value).map_err(|e| Error::file(path, "json", e.to_string()))?;
-    files::write(path, (text + "\n").as_bytes())
-}
-
 pub(in crate::cli) fn write(output: &OutputArgs, subject: &Subject, outcome: &Outcome) -> Result<()> {
     let filters = ranked(subject, outcome);
     let figures = signal::figures(subject, filters.first());
     let summary = summary(subject, outcome, &figures);
     // The table first: a disk that is full must not take it along.
     let _ = write!(std::io::stdout().lock(), "{summary}\n\n{}", table(&filters));
-    write_json(output, &json(subject, outcome, &filters, &figures))?;
+    if let Some(path) = &output.json {
+        crate::cli::json::write(path, "track", json(subject, outcome, &filters, &figures))?;
+    }
     if let Some(folder) = &output.out {
         page(subject, &filters, &figures, folder, &summary)?;
         let _ = writeln!(std::io::stdout().lock(), "{}", folder.join("report.html").display());
@@ -155,7 +151,7 @@ fn json(subject: &Subject, outcome: &Outcome, filters: &[Tracked<'_>], figures: 
         .iter()
         .map(|f| {
             let mut parameters: Map<String, Value> = Map::from_iter([("taps".to_owned(), json!(subject.taps))]);
-            parameters.extend(f.settings.values().iter().map(|(name, value)| (name.clone(), json!(value))));
+            parameters.extend(f.settings.values().iter().map(|(name, value)| (name.clone(), parameter(value))));
             json!({
                 "name": f.name,
                 "parameters": parameters,
@@ -181,6 +177,14 @@ fn json(subject: &Subject, outcome: &Outcome, filters: &[Tracked<'_>], figures: 
         all[*name] = fact.clone();
     }
     all
+}
+
+/// A parameter's value: whole numbers as integers.
+fn parameter(value: &registry::Value) -> Value {
+    match value {
+        registry::Value::Number(value) => crate::cli::json::number(*value),
+        other => json!(other),
+    }
 }
 
 /// Curves, pictures and the page.
