@@ -225,14 +225,21 @@ pub(crate) fn check_outputs<'a>(inputs: impl IntoIterator<Item = &'a Path>, outp
     Ok(())
 }
 
-/// Makes the folder that results go to, and finds out that they can be written there before there are any.
+/// Finds out that results can be written to a folder, which need not be there yet, before there are any.
 #[cfg(any(feature = "cli", test))]
 pub(crate) fn check_folder(path: &Path) -> Result<()> {
-    if path.exists() && !path.is_dir() {
-        return Err(Error::file(path, "output", "is a file; name a folder"));
+    let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+    if !there.is_dir() {
+        return Err(Error::file(there, "output", "is a file; name a folder"));
     }
-    std::fs::create_dir_all(path).map_err(|e| Error::io(path, e))?;
-    beside(&path.join("kaflow")).map(drop).map_err(|e| Error::io(path, e))
+    // The only sure way to find out is to try.
+    beside(&there.join("kaflow")).map(drop).map_err(|e| Error::io(path, e))
+}
+
+/// Makes a folder, and those that it is in.
+#[cfg(feature = "cli")]
+pub(crate) fn make_folder(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(|e| Error::io(path, e))
 }
 
 /// What makes two names the same regular file: device and number where it exists, else folder and name. Of special files there can be many users.
@@ -271,6 +278,10 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
     use std::io::Read;
     let mut bytes = Vec::new();
+    let large = || Error::file(path, "size", format!("has more than {} MB, which is more than it can need", most / 1_000_000));
+    if std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > most) {
+        return Err(large());
+    }
     let read = |bytes: &mut Vec<u8>| {
         if path.as_os_str() == STANDARD[0] {
             std::io::stdin().lock().take(most + 1).read_to_end(bytes)
@@ -281,7 +292,7 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
     let name = if path.as_os_str() == STANDARD[0] { Path::new("standard input") } else { path };
     read(&mut bytes).map_err(|e| Error::io(name, e))?;
     if bytes.len() as u64 > most {
-        return Err(Error::file(name, "size", format!("has more than {} MB, which is more than it can need", most / 1_000_000)));
+        return Err(large());
     }
     Ok(bytes)
 }

@@ -39,7 +39,7 @@ pub(crate) fn man(args: Man) -> Result<()> {
         Ok::<_, Error>(text)
     };
     let Some(folder) = &args.out else { return files::write("-".as_ref(), &page(&command)?) };
-    files::check_folder(folder)?;
+    files::make_folder(folder)?;
     files::write(&folder.join("kaflow.1"), &page(&command)?)?;
     for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
         files::write(&folder.join(format!("kaflow-{}.1", sub.get_name())), &page(sub)?)?;

@@ -75,7 +75,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let mut out = Output::create(&args.output, args.force)?;
     let (sums, size, seconds) = predict(&source, &built, &args, &survey, &mut out)?;
     out.finish()?;
-    note!("{}", sums.summary(&settings, size, seconds));
+    tell!("{}", sums.summary(&settings, size, seconds));
     let Some(path) = &args.json else { return Ok(()) };
     super::json::write(path, "fit", sums.figures(&args.file, &settings, size, seconds))
 }

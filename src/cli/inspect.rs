@@ -84,7 +84,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         let name = args.file.file_name().unwrap_or(args.file.as_os_str()).to_string_lossy().into_owned();
         let columns = figures.len().clamp(1, 2);
         for file in Figure::compose(name, columns, figures).save(path)? {
-            note!("wrote {}", file.display());
+            tell!("wrote {}", file.display());
         }
         Ok(())
     });

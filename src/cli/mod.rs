@@ -11,6 +11,11 @@ macro_rules! note {
     ($($text:tt)*) => { $crate::cli::voice::note(format_args!($($text)*)) };
 }
 
+/// Shows how it goes, on standard error, unless it is to be quiet.
+macro_rules! tell {
+    ($($text:tt)*) => { $crate::cli::voice::tell(format_args!($($text)*)) };
+}
+
 /// Says something on standard error that few want to know.
 macro_rules! detail {
     ($($text:tt)*) => { $crate::cli::voice::detail(format_args!($($text)*)) };

@@ -22,7 +22,7 @@ pub(crate) struct Outputs<'a> {
 }
 
 impl Outputs<'_> {
-    /// Refuses outputs that are inputs or each other, that exist already, or that could not be written in the end; makes the folder.
+    /// Refuses outputs that are inputs or each other, that exist already, or that could not be written in the end. Makes nothing yet: what is refused later leaves nothing behind.
     pub(crate) fn check(&self) -> Result<()> {
         let read = self.recordings.iter().chain(&self.inputs);
         if read.filter(|path| files::is_standard_input(path)).count() > 1 {
@@ -34,9 +34,7 @@ impl Outputs<'_> {
             1 => voice::give_up_standard_output(),
             _ => return Err(Error::Data("standard output was given twice: name a file for all outputs but one".into())),
         }
-        if let Some(folder) = self.folder.filter(|folder| folder.exists() && !folder.is_dir()) {
-            return Err(Error::file(folder, "output", "is a file; name a folder"));
-        }
+        self.folder.map_or(Ok(()), files::check_folder)?;
         let inputs: Vec<PathBuf> =
             self.recordings.iter().flat_map(|path| of_recording(path)).chain(self.inputs.iter().map(|path| path.to_path_buf())).collect();
         // Where the folder is not there yet, nothing in it can be in the way.
@@ -45,8 +43,7 @@ impl Outputs<'_> {
         if let Some(missing) = written.iter().filter_map(|path| path.parent()).find(|p| !p.as_os_str().is_empty() && !p.is_dir()) {
             return Err(Error::file(missing, "output", "there is no such folder"));
         }
-        files::check_outputs(inputs.iter().map(PathBuf::as_path), &written, self.force)?;
-        self.folder.map_or(Ok(()), files::check_folder)
+        files::check_outputs(inputs.iter().map(PathBuf::as_path), &written, self.force)
     }
 }
 

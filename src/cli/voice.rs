@@ -58,6 +58,13 @@ pub(crate) fn note(text: Arguments<'_>) {
     }
 }
 
+/// Shows how it goes, unless that is unwanted.
+pub(crate) fn tell(text: Arguments<'_>) {
+    if !quiet() {
+        let _ = writeln!(std::io::stderr().lock(), "{}", clean(&text.to_string()));
+    }
+}
+
 /// Says something that few want to know.
 pub(crate) fn detail(text: Arguments<'_>) {
     if verbose() {

@@ -31,7 +31,7 @@ use crate::filter::registry::Settings;
 use crate::flowgraphs::track::{self as graph, Filter, Outcome, Plan, Source, View, Watch};
 use crate::iq::{Recording, State};
 use crate::ofdm::{self, RandomBits, Transmitter};
-use crate::{Error, Result, metrics, radio};
+use crate::{Error, Result, files, metrics, radio};
 use keep_up::KeepUp;
 
 /// What runs when nobody says: a linear filter, and one that knows that amplifiers saturate.
@@ -60,6 +60,7 @@ pub(super) fn run(args: Args) -> Result<()> {
         Drive::of(&frame, args.amplitude())?.check()?;
     }
     allow(&args, &config)?;
+    args.output.out.as_deref().map_or(Ok(()), files::make_folder)?;
     let session = Session { args: &args, choices: &choices, frame: &frame, waveform };
     match sweep {
         Some(gains) => sweep::run(&session, &config, &gains),
@@ -286,7 +287,7 @@ fn show(view: &View<'_>, health: &Arc<Health>, last: (Instant, u64), queue: usiz
         0 => format!("{:.0} dBFS", health.rx.mean_dbfs()),
         clipped => format!("{:.0} dBFS, {clipped} clipped", health.rx.mean_dbfs()),
     };
-    note!(
+    tell!(
         "{} s: {:.2} MS/s, {level}, NMSE dB: {}; {}; queue {}/{queue}, {} overflows, {} underflows, {} in gaps",
         view.elapsed.as_secs(),
         rate / 1e6,

@@ -22,6 +22,7 @@ pub(super) fn write(args: &Args, file: &Path, outcome: &Outcome) -> Result<()> {
     }
     let json = args.json.as_ref().map(|path| json::write(path, "receive", numbers(file, outcome)));
     let page = args.out.as_ref().map(|folder| {
+        crate::files::make_folder(folder)?;
         files(folder, file, outcome, &lines)?;
         say!("{}", folder.join("report.html").display());
         Ok(())

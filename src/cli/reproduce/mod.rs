@@ -16,7 +16,7 @@ use serde_json::{Map, json};
 
 use super::outputs::{self, Outputs};
 use super::{interrupt, typed::whole};
-use crate::{Error, Result};
+use crate::{Error, Result, files};
 use report::Report;
 
 /// Reproduce the figures of Park, Seth, Van Vaerenbergh, "Bayesian Extensions of Kernel Least Mean Squares".
@@ -123,6 +123,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let files = chosen().flat_map(|(_, name, _)| Report::new(&args.out, name).files()).chain(args.json.clone()).collect();
     let inputs = size.recordings.iter().flat_map(|(tx, rx)| [tx.as_path(), rx.as_path()]).collect();
     Outputs { recordings: inputs, files, folder: Some(&args.out), force: args.force, ..Outputs::default() }.check()?;
+    files::make_folder(&args.out)?;
     let (mut tables, mut results) = (Map::new(), Vec::new());
     for (_, name, study) in chosen() {
         if interrupt::requested() {

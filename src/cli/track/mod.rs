@@ -110,6 +110,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     if output.skip >= survey.total {
         return Err(Error::parameter("skip", format!("less than the {} samples there are", survey.total), output.skip));
     }
+    output.out.as_deref().map_or(Ok(()), files::make_folder)?;
     let settle = |choice: &Choice| choice.settle_for(survey.power, survey.advance, survey.total);
     let (settings, trackers): (Vec<Settings>, Vec<_>) = choices.iter().map(settle).collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let subject = Subject {
@@ -298,7 +299,7 @@ impl Progress {
             let errors: Vec<_> = view.filters.iter().map(|f| format!("{} {:.1}", f.name, f.probe.read().nmse_db)).collect();
             let gaps = view.sync.first().map_or(0, |sync| sync.gap_samples);
             let seconds = view.elapsed.as_secs();
-            note!("{seconds} s: {now} samples, {:.3} MS/s, {gaps} in gaps, NMSE dB: {}", rate / 1e6, errors.join(", "));
+            tell!("{seconds} s: {now} samples, {:.3} MS/s, {gaps} in gaps, NMSE dB: {}", rate / 1e6, errors.join(", "));
             self.last = (Instant::now(), now);
         }
     }

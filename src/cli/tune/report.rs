@@ -66,6 +66,7 @@ impl Files {
             let note = if filter.note.is_empty() { String::new() } else { format!(", {}", filter.note) };
             text += &format!("\n# NMSE {:.2} dB{note}\n[{}]\n{values}", filter.db, filter.name);
         }
+        self.folder.as_deref().map_or(Ok(()), files::make_folder)?;
         files::write(&self.params, text.as_bytes())?;
         pictures.iter().try_for_each(|(filter, figure)| figure.save(self.picture(filter)).map(drop))
     }
