@@ -22,10 +22,12 @@ mod no_soapy;
 mod parallel;
 mod parameters;
 mod progress;
+mod provenance;
 mod receive;
 mod reproduce;
 mod run;
 mod simulate;
+mod study;
 mod table;
 mod track;
 mod tune;
@@ -37,7 +39,7 @@ use no_soapy as live;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::Error;
 
@@ -58,6 +60,7 @@ enum Command {
     Receive(receive::Args),
     Reproduce(reproduce::Args),
     Simulate(Box<simulate::Args>),
+    Study(study::Args),
     Tune(Box<tune::Args>),
     Live(Box<live::Args>),
     Devices(devices::Args),
@@ -70,8 +73,13 @@ pub fn main() -> ExitCode {
     if arguments.len() == 1 {
         arguments.push("track".into());
     }
-    let cli = match Cli::try_parse_from(arguments) {
-        Ok(cli) => cli,
+    let mut command = Cli::command();
+    let parsed = command.try_get_matches_from_mut(&arguments).and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let cli = match parsed {
+        Ok((cli, matches)) => {
+            provenance::remember(&arguments, &command, &matches);
+            cli
+        }
         Err(error) if error.use_stderr() => {
             eprintln!("kaflow: {}", one_line(&error.to_string()));
             return ExitCode::from(2);
@@ -86,6 +94,7 @@ pub fn main() -> ExitCode {
         Command::Receive(args) => receive::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(*args),
+        Command::Study(args) => study::run(args),
         Command::Tune(args) => tune::run(*args),
         Command::Live(args) => live::run(*args),
         Command::Devices(args) => devices::run(args),

@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use super::interrupt;
 use crate::{Error, Result};
 use report::Report;
+pub(super) use report::mean_and_error;
 
 /// Reproduce the figures of Park, Seth, Van Vaerenbergh, "Bayesian Extensions of Kernel Least Mean Squares".
 ///

@@ -104,7 +104,7 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         "settings": { "packets": packets, "seed": size.seed, "code": "1/2", "symbols": 10, "clip_db": 6.0, "smoothness": 2.0, "taps": 4,
                       "evm": "carriers weighted by the power of their channel", "ber": "before decoding" },
     });
-    report.text(".json", &format!("{value:#}\n"))?;
+    report.json(value)?;
     print(&rows, packets);
     Ok(())
 }

@@ -79,13 +79,17 @@ impl Report {
             .iter()
             .map(|l| json!({"name": l.name, "value": l.value, "two_standard_errors": l.error, "reference": l.reference, "note": l.note}))
             .collect();
-        let value = json!({"study": self.name, "title": title, "unit": unit, "results": rows, "settings": more});
-        super::super::json::write(&self.path(".json"), "reproduce", value)
+        self.json(json!({"study": self.name, "title": title, "unit": unit, "results": rows, "settings": more}))
+    }
+
+    /// Numbers of a form of their own.
+    pub(super) fn json(&self, found: Value) -> Result<()> {
+        crate::cli::json::write(&self.path(".json"), "reproduce", found)
     }
 }
 
 /// Mean and two standard errors.
-pub(super) fn mean_and_error(values: &[f64]) -> (f64, f64) {
+pub(in crate::cli) fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let n = values.len().max(1) as f64;
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
