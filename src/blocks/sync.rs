@@ -238,17 +238,6 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
         self
     }
 
-    /// Keeps the first `pairs` for a look.
-    pub fn keep(mut self, pairs: usize) -> Self {
-        self.keep = pairs;
-        self
-    }
-
-    /// The first pairs, sent and received, as many as were to be kept.
-    pub fn kept(&self) -> (Vec<Complex32>, Vec<Complex32>) {
-        self.kept.clone()
-    }
-
     /// A handle that reads how the block stands.
     pub fn watch(&self) -> SyncWatch {
         self.watch.clone()
