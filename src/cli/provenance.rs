@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::json::number;
-use crate::iq::{Pair, sigmf::datetime};
+use crate::iq::{Pair, sigmf};
 use crate::simd::Level;
 use crate::{Error, Result};
 
@@ -97,7 +97,7 @@ pub(super) fn object(found: &Map<String, Value>) -> Result<Value> {
 
 /// What is read where `path` is given: of a SigMF recording both files, of a pair those of both recordings. What cannot be read again, such as standard input, is left out.
 pub(super) fn files_of(path: &Path) -> Vec<PathBuf> {
-    let both = |path: &Path| [path.with_extension("sigmf-meta"), path.with_extension("sigmf-data")];
+    let both = |path: &Path| <[PathBuf; 2]>::from(sigmf::files(path));
     let pair = path.is_dir() || path.extension().is_some_and(|e| e == "sigmf-collection");
     let mut files = match pair.then(|| Pair::open(path)) {
         Some(Ok(pair)) => [pair.tx.data_path(), pair.rx.data_path()].into_iter().flat_map(both).chain([path.to_owned()]).collect(),
@@ -152,7 +152,7 @@ pub(super) fn host() -> String {
 
 /// Now, in ISO 8601 and UTC.
 pub(super) fn now() -> String {
-    datetime(SystemTime::now())
+    sigmf::datetime(SystemTime::now())
 }
 
 #[cfg(test)]
