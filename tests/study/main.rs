@@ -50,7 +50,9 @@ impl Study {
     pub fn kaflow(&self, words: &[&str]) -> Command {
         let mut command = Command::cargo_bin("kaflow").unwrap();
         command.current_dir(self.folder.path()).args(words);
-        ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"].iter().for_each(|name| drop(command.env_remove(name)));
+        ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"].iter().for_each(|name| {
+            command.env_remove(name);
+        });
         command
     }
 

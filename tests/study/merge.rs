@@ -153,13 +153,19 @@ fn a_broken_recording_is_a_result_and_the_others_go_on() {
     study.kaflow(&["simulate", "--preset", "d", "--samples", "2000", "--out", "captures/good"]).assert().success();
     fs::create_dir_all(study.path("captures/empty")).unwrap();
     fs::write(study.path("captures/empty/pair.sigmf-collection"), "{}").unwrap();
+    // What cannot be read now is no result, and keeps nobody from the others.
+    study.kaflow(&["simulate", "--preset", "d", "--samples", "2000", "--seed", "2", "--out", "captures/late"]).assert().success();
+    fs::rename(study.path("captures/late/rx.sigmf-data"), study.path("away")).unwrap();
+    assert!(stderr(&study.study("run", &[]).failure()).contains("rx.sigmf-data"));
+    assert_eq!(study.results("s.results").len(), 2);
+    fs::rename(study.path("away"), study.path("captures/late/rx.sigmf-data")).unwrap();
     let said = stdout(&study.study("run", &[]).success());
-    assert!(said.contains("2 of 2 tasks done") && said.contains("1 FAILED, the first task 0:"), "{said}");
+    assert!(said.contains("1 of 3 tasks done") && said.contains("1 FAILED, the first task 0:"), "{said}");
     let said = stdout(&study.study("merge", &[]).success());
     assert!(said.contains("1 tasks FAILED"), "{said}");
     let rows: Vec<serde_json::Value> =
         study.read("s.results/table.ndjson").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(rows[0]["error"].is_string() && rows[0]["nmse_db"].is_null() && rows[1]["error"].is_null() && rows[1]["nmse_db"].is_number());
+    assert!(rows[0]["error"].is_string() && rows[0]["nmse_db"].is_null() && rows[1]["error"].is_null() && rows[2]["nmse_db"].is_number());
 }
 
 /// A million tasks: planned and merged in less than 500 MB of address space. How long it takes stands in the documentation, measured.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -97,7 +98,7 @@ impl Done {
     }
 }
 
-/// Does what is left of `range`, or of `only` in it.
+/// Does what is left of `range`, or of `only` in it. Where something could not be read the others are done all the same, and it is left for the next time.
 pub(super) fn execute(plan: &Plan, folder: &Folder, range: &Range<u64>, only: Option<&[u64]>, cores: usize) -> Result<Done> {
     folder.create()?;
     let shard = Shard::open(folder, range)?;
@@ -114,21 +115,24 @@ pub(super) fn execute(plan: &Plan, folder: &Folder, range: &Range<u64>, only: Op
         Some(only) => only.iter().copied().filter(left).collect(),
         None => range.clone().filter(left).collect(),
     };
-    let (runner, broken) = (Runner::new(plan), Mutex::new(None));
+    let (runner, full, first) = (Runner::new(plan), AtomicBool::new(false), Mutex::new(None));
     let bar = progress::pieces(todo.len() as u64, "study");
     let work = |k: usize| {
         // A full disk is not going to be less full for the next task.
-        if lock(&broken).is_some() {
+        if full.load(Ordering::Relaxed) {
             return None;
         }
-        let record = runner.run(todo[k]).and_then(|record| match record {
-            Some(record) => shard.append(&record).map(|()| Some(record.error.map(|reason| reason.into_owned()))),
-            None => Ok(None),
-        });
-        record.unwrap_or_else(|error| {
-            lock(&broken).get_or_insert(error);
+        let keep = |error| drop(first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error));
+        let record = runner.run(todo[k]).unwrap_or_else(|error| {
+            keep(error);
             None
-        })
+        })?;
+        if let Err(error) = shard.append(&record) {
+            full.store(true, Ordering::Relaxed);
+            keep(error);
+            return None;
+        }
+        Some(record.error.map(|reason| reason.into_owned()))
     };
     parallel::each_on(cores, todo.len(), &bar, work, |k, outcome| {
         done.now += u64::from(outcome.is_some());
@@ -136,14 +140,10 @@ pub(super) fn execute(plan: &Plan, folder: &Folder, range: &Range<u64>, only: Op
     });
     bar.finish_and_clear();
     shard.finish()?;
-    match broken.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    match first.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
         None => Ok(done),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The study's file and folder without a dot or a link in them: a job starts somewhere else.

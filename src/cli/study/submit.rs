@@ -82,6 +82,9 @@ pub(super) fn run(args: Args) -> Result<()> {
     let folder = args.study.folder();
     let script = folder.path.join(if args.slurm { "submit.sh" } else { "job.json" });
     files::check_free(&script, args.force)?;
+    if args.kubernetes && parent(&folder.path) != parent(&args.study.study) {
+        return Err(Error::parameter("out", "beside the study: one volume holds both", folder.path.display()));
+    }
     let cost = trial(&plan, &args.study)?;
     if interrupt::requested() {
         return Ok(());
@@ -233,6 +236,11 @@ impl Shards {
         });
         Ok(format!("{job:#}\n"))
     }
+}
+
+/// The folder that holds a path.
+fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
 }
 
 /// A word for the shell.

@@ -85,12 +85,9 @@ impl<'a> Runner<'a> {
         let (plan, place) = (self.plan, self.plan.place(number));
         let choice = plan.families[place.family].choice(place.point, plan.sight.taps)?;
         let (source, survey) = input::open(origin, plan.sight)?;
-        if plan.skip >= survey.total {
-            return Err(Error::parameter("skip", format!("less than the {} samples there are", survey.total), plan.skip));
-        }
+        let row = survey.row(plan.skip)?;
         let (settings, tracker) = choice.settle(survey.power, survey.advance)?;
-        // One row of the error curve is enough for its average.
-        let track = Track::new(tracker).metrics_every(1 << 20, plan.skip);
+        let track = Track::new(tracker).metrics_every(row, plan.skip);
         let filters = vec![vec![Filter { name: choice.recipe.name.into(), track, prediction: None, error: None }]];
         let run = graph::Plan { filters, advance: survey.advance, equalize: plan.sight.equalize, ..graph::Plan::default() };
         let watch = Watch { threads: Some(1), ..Watch::new(interrupt::watch()) };
