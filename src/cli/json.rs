@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use crate::filter::registry;
 use crate::{Error, Result, files};
 
 /// How the files are laid out.
@@ -35,6 +36,14 @@ pub(crate) fn number(value: f64) -> Value {
     // Beyond this not every integer is a number.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT { json!(value as i64) } else { json!(value) }
+}
+
+/// A parameter's value.
+pub(crate) fn parameter(value: &registry::Value) -> Value {
+    match value {
+        registry::Value::Number(value) => number(*value),
+        other => json!(other),
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use clap::{ArgMatches, Command};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::json::number;
+use super::{json::number, outputs};
 use crate::iq::{Pair, sigmf};
 use crate::simd::Level;
 use crate::{Error, Result};
@@ -97,15 +97,13 @@ pub(super) fn object(found: &Map<String, Value>) -> Result<Value> {
 
 /// What is read where `path` is given: of a SigMF recording both files, of a pair those of both recordings. What cannot be read again, such as standard input, is left out.
 pub(super) fn files_of(path: &Path) -> Vec<PathBuf> {
-    let both = |path: &Path| <[PathBuf; 2]>::from(sigmf::files(path));
     let pair = path.is_dir() || path.extension().is_some_and(|e| e == "sigmf-collection");
     let mut files = match pair.then(|| Pair::open(path)) {
-        Some(Ok(pair)) => [pair.tx.data_path(), pair.rx.data_path()].into_iter().flat_map(both).chain([path.to_owned()]).collect(),
-        Some(Err(_)) => Vec::new(),
-        None => {
-            let sigmf = path.extension().is_some_and(|e| e == "sigmf-meta" || e == "sigmf-data");
-            std::iter::once(path.to_owned()).chain(both(path).into_iter().filter(|_| sigmf || !path.exists())).collect()
+        Some(Ok(pair)) => {
+            let of = |data: &Path| [sigmf::files(data).0, data.to_owned()];
+            [pair.tx.data_path(), pair.rx.data_path()].into_iter().flat_map(of).chain([path.to_owned()]).collect()
         }
+        _ => outputs::of_recording(path),
     };
     files.retain(|file| file.is_file());
     files.sort();

@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use self::measure::{Contestant, Guarded, LONG, Loop, POWER, SHORT, Signal, complex_fklms, latency, race, tracker};
-use crate::{Result, files};
+use super::outputs::Outputs;
+use crate::Result;
 use crate::filter::{Adaptive, Window};
 use crate::ofdm::Method;
 use crate::simd::Level;
@@ -41,7 +42,7 @@ const RATES: [f64; 4] = [1.0, 5.0, 10.0, 20.0];
 
 pub(crate) fn run(args: Args) -> Result<()> {
     // Refused before a minute of measuring.
-    files::check_outputs([], &args.json.iter().map(PathBuf::as_path).collect::<Vec<_>>(), args.force)?;
+    Outputs { files: args.json.iter().cloned().collect(), force: args.force, ..Outputs::default() }.check()?;
     let mut bench = Bench { rounds: if args.quick { 15 } else { 60 }, quick: args.quick, signal: Signal::new(1 << 14) };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     say!("vector instructions: {}, cores: {cores}, single precision\n", Level::current());

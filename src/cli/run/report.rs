@@ -1,6 +1,10 @@
 //! What a run leaves behind: a table, JSON, curves, pictures, a page.
 
-use std::{fmt::Write as _, io::Write as _, path::Path, time::Duration};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde_json::{Map, Value, json};
 
@@ -11,33 +15,19 @@ use super::{
     ranked, signal,
 };
 use crate::blocks::SyncStatus;
-use crate::filter::registry;
+use crate::cli::outputs;
+use crate::filter::registry::Settings;
 use crate::flowgraphs::track::Outcome;
-use crate::{Error, Result, files, plot};
+use crate::{Result, files, plot};
 
-/// Refuses outputs that are there already, unless they may be replaced, or that could not be written in the end.
-pub(in crate::cli) fn check(output: &OutputArgs, results_may_be_there: bool) -> Result<()> {
-    output.json.iter().try_for_each(|path| check_file(path, output.force))?;
-    let Some(folder) = &output.out else { return Ok(()) };
-    if folder.is_file() {
-        return Err(Error::file(folder, "output", "is a file; name a folder"));
-    }
-    let of = |name: &&str| plot::files(&folder.join(name)).into_iter().chain([folder.join(format!("{name}.csv"))]);
-    let taken = std::iter::once(folder.join("report.html")).chain(pictures::NAMES.iter().flat_map(of)).find(|path| path.exists());
-    match taken {
-        Some(path) if !(output.force || results_may_be_there) => {
-            Err(Error::file(path, "output", "exists already; name another folder or add --force"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A run of hours must not end at a folder that is not there.
-pub(in crate::cli) fn check_file(path: &Path, force: bool) -> Result<()> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
-        return Err(Error::file(path, "output", format!("there is no folder {}", folder.display())));
-    }
-    files::check_free(path, force)
+/// The files that a run leaves behind.
+pub(in crate::cli) fn files_of(output: &OutputArgs) -> Vec<PathBuf> {
+    let of = |folder: &PathBuf| {
+        let pictures = pictures::NAMES.iter().map(|name| folder.join(name));
+        let files: Vec<_> = pictures.flat_map(|path| plot::files(&path).into_iter().chain([path.with_extension("csv")])).collect();
+        std::iter::once(folder.join("report.html")).chain(files)
+    };
+    output.json.iter().cloned().chain(output.out.iter().flat_map(of)).collect()
 }
 
 pub(in crate::cli) fn write(output: &OutputArgs, subject: &Subject, outcome: &Outcome) -> Result<()> {
@@ -45,15 +35,14 @@ pub(in crate::cli) fn write(output: &OutputArgs, subject: &Subject, outcome: &Ou
     let figures = signal::figures(subject, filters.first());
     let summary = summary(subject, outcome, &figures);
     // The table first: a disk that is full must not take it along.
-    let _ = write!(std::io::stdout().lock(), "{summary}\n\n{}", table(&filters));
-    if let Some(path) = &output.json {
-        crate::cli::json::write(path, "track", json(subject, outcome, &filters, &figures))?;
-    }
-    if let Some(folder) = &output.out {
+    say!("{summary}\n\n{}", table(&filters).trim_end());
+    let json = output.json.as_ref().map(|path| crate::cli::json::write(path, "track", json(subject, outcome, &filters, &figures)));
+    let page = output.out.as_ref().map(|folder| {
         page(subject, &filters, &figures, folder, &summary)?;
-        let _ = writeln!(std::io::stdout().lock(), "{}", folder.join("report.html").display());
-    }
-    Ok(())
+        say!("{}", folder.join("report.html").display());
+        Ok(())
+    });
+    outputs::all(json.into_iter().chain(page))
 }
 
 /// Cycles a sample, in Hz where the rate is known.
@@ -67,6 +56,10 @@ fn summary(subject: &Subject, outcome: &Outcome, figures: &Map<String, Value>) -
     let mut line = format!("{samples} samples in {:.1} s", outcome.elapsed.as_secs_f64());
     if subject.real {
         line += ", real-valued";
+    }
+    if let Some((_, said)) = subject.facts.iter().find(|(name, _)| *name == CHANNELS) {
+        let of = |end: &str| format!("{} of {}", said[end]["channel"], said[end]["channels"]);
+        let _ = write!(line, ", channel {} sent, {} received", of("tx"), of("rx"));
     }
     if subject.skip > 0 {
         let _ = write!(line, ", the first {} not averaged", subject.skip);
@@ -99,6 +92,9 @@ fn found(subject: &Subject, sync: &SyncStatus) -> (f64, f64) {
 fn gap_samples(outcome: &Outcome) -> u64 {
     outcome.sync.iter().map(|sync| sync.gap_samples).max().unwrap_or(0)
 }
+
+/// The fact that says which channels of several are tracked.
+pub(in crate::cli) const CHANNELS: &str = "channels";
 
 const COLUMNS: [&str; 5] = ["filter", "NMSE dB", "centres", "MS/s", "p99 latency"];
 
@@ -182,17 +178,9 @@ fn json(subject: &Subject, outcome: &Outcome, filters: &[Tracked<'_>], figures: 
 }
 
 /// All parameters of a filter, those that nobody gave too.
-pub(in crate::cli) fn parameters(taps: usize, settings: &registry::Settings) -> Map<String, Value> {
-    let own = settings.values().iter().map(|(name, value)| (name.clone(), parameter(value)));
+pub(in crate::cli) fn parameters(taps: usize, settings: &Settings) -> Map<String, Value> {
+    let own = settings.values().iter().map(|(name, value)| (name.clone(), crate::cli::json::parameter(value)));
     std::iter::once(("taps".to_owned(), json!(taps))).chain(own).collect()
-}
-
-/// A parameter's value: whole numbers as integers.
-fn parameter(value: &registry::Value) -> Value {
-    match value {
-        registry::Value::Number(value) => crate::cli::json::number(*value),
-        other => json!(other),
-    }
 }
 
 /// Curves, pictures and the page.

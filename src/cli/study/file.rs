@@ -61,7 +61,14 @@ pub(super) struct Input {
     /// What was sent and what was received, in the same order.
     pub(super) tx: Option<String>,
     pub(super) rx: Option<String>,
+    /// What raw recordings do not say of themselves, and which of their channels are meant.
     pub(super) format: Option<String>,
+    pub(super) rate: Option<f64>,
+    pub(super) channels: Option<usize>,
+    #[serde(default)]
+    pub(super) channel: usize,
+    #[serde(default)]
+    pub(super) tx_channel: usize,
     pub(super) align: Option<String>,
     #[serde(default)]
     pub(super) trim: bool,

@@ -45,6 +45,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use crate::cli::typed::whole;
 use crate::{Error, Result};
 use plan::Plan;
 use results::Folder;
@@ -75,7 +76,7 @@ struct StudyArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Refuse a study of more tasks
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "N", default_value = "1_000_000", value_parser = whole::<u64>)]
     max_tasks: u64,
 }
 

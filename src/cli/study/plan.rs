@@ -13,9 +13,9 @@ use crate::channel::random::{Draws, Random};
 use crate::channel::{Scenario, TestBed};
 use crate::cli::run::filters::{self, Choice, Wanted, choose};
 use crate::cli::run::input::{Align, Origin, Sight};
-use crate::cli::{provenance, simulate};
+use crate::cli::{provenance, recordings::RecordingArgs, simulate};
 use crate::filter::registry::{self, Values};
-use crate::{Error, Result, files, iq};
+use crate::{Error, Result, files};
 
 /// A study, ready to run.
 pub(super) struct Plan {
@@ -46,7 +46,13 @@ pub(super) struct Input {
 enum Kind {
     /// The scenario as its file would hold it.
     Bed(Map<String, Value>, Seeds),
-    Recordings(Vec<(PathBuf, Option<PathBuf>)>, Option<iq::Format>, Align, bool),
+    Recordings {
+        pairs: Vec<(PathBuf, Option<PathBuf>)>,
+        open: RecordingArgs,
+        tx_channel: usize,
+        align: Align,
+        trim: bool,
+    },
 }
 
 /// A filter with the parameters that it is tried with.
@@ -117,7 +123,7 @@ impl Input {
     pub(super) fn cases(&self) -> u64 {
         match &self.kind {
             Kind::Bed(_, seeds) => count(&self.axes, seeds.len()),
-            Kind::Recordings(pairs, ..) => pairs.len() as u64,
+            Kind::Recordings { pairs, .. } => pairs.len() as u64,
         }
     }
 
@@ -125,21 +131,21 @@ impl Input {
     pub(super) fn point(&self, case: u64) -> u64 {
         match &self.kind {
             Kind::Bed(_, seeds) => case / seeds.len(),
-            Kind::Recordings(..) => 0,
+            Kind::Recordings { .. } => 0,
         }
     }
 
     pub(super) fn seed(&self, case: u64) -> Option<u64> {
         match &self.kind {
             Kind::Bed(_, seeds) => Some(seeds.at(case % seeds.len())),
-            Kind::Recordings(..) => None,
+            Kind::Recordings { .. } => None,
         }
     }
 
     pub(super) fn recording(&self, case: u64) -> Option<String> {
         match &self.kind {
             Kind::Bed(..) => None,
-            Kind::Recordings(pairs, ..) => {
+            Kind::Recordings { pairs, .. } => {
                 let (tx, rx) = &pairs[case as usize];
                 Some(rx.as_ref().map_or(tx.display().to_string(), |rx| format!("{} {}", tx.display(), rx.display())))
             }
@@ -153,10 +159,10 @@ impl Input {
     /// What a case is made of, paths from `folder` on.
     fn origin(&self, case: u64, folder: &Path) -> Result<Origin> {
         match &self.kind {
-            Kind::Recordings(pairs, format, align, trim) => {
+            Kind::Recordings { pairs, open, tx_channel, align, trim } => {
                 let (tx, rx) = &pairs[case as usize];
                 let rx = rx.as_ref().map(|rx| folder.join(rx));
-                Ok(Origin::Recordings { tx: folder.join(tx), rx, format: *format, align: *align, trim: *trim })
+                Ok(Origin::Recordings { tx: folder.join(tx), rx, open: open.clone(), tx_channel: *tx_channel, align: *align, trim: *trim })
             }
             Kind::Bed(base, _) => {
                 let mut scenario = base.clone();
@@ -173,8 +179,10 @@ impl Input {
     fn describe(&self) -> Value {
         match &self.kind {
             Kind::Bed(base, seeds) => json!({ "name": self.name, "scenario": base, "grid": self.axes, "seeds": seeds }),
-            Kind::Recordings(pairs, format, align, trim) => {
-                json!({ "name": self.name, "recordings": pairs, "format": format!("{format:?}"), "align": format!("{align:?}"), "trim": trim })
+            Kind::Recordings { pairs, open, tx_channel, align, trim } => {
+                let RecordingArgs { format, rate, channels, channel } = open;
+                json!({ "name": self.name, "recordings": pairs, "format": format!("{format:?}"), "rate": rate, "channels": channels, "channel": channel,
+                        "tx_channel": tx_channel, "align": format!("{align:?}"), "trim": trim })
             }
         }
     }
@@ -374,11 +382,12 @@ fn read_input(found: file::Input, folder: &Path) -> Result<Input> {
     }
     let simulated = found.preset.is_some() || found.scenario.is_some();
     let only_beds = found.seeds.is_some() || !found.set.is_empty() || !found.grid.is_empty();
-    let only_recordings = found.format.is_some() || found.align.is_some() || found.trim;
+    let raw = found.format.is_some() || found.rate.is_some() || found.channels.is_some();
+    let only_recordings = raw || found.align.is_some() || found.trim || found.channel + found.tx_channel > 0;
     if simulated && only_recordings || !simulated && only_beds {
         return Err(Error::parameter(
             "input",
-            "seeds, set and grid with a scenario, or format, align and trim with recordings",
+            "seeds, set and grid with a scenario, or format, rate, channels, align and trim with recordings",
             "a mixture",
         ));
     }
@@ -419,9 +428,14 @@ fn read_input(found: file::Input, folder: &Path) -> Result<Input> {
         _ => Vec::new(),
     };
     let format = found.format.as_ref().map(|format| format.parse()).transpose()?;
+    let open = RecordingArgs { format, rate: found.rate, channels: found.channels, channel: found.channel };
     let align = found.align.as_ref().map_or(Ok(Align::Auto), |align| align.parse())?;
     let default = || found.recordings.clone().or(found.tx.clone()).unwrap_or_default();
-    Ok(Input { name: name(&default), kind: Kind::Recordings(pairs, format, align, found.trim), axes: Vec::new() })
+    Ok(Input {
+        name: name(&default),
+        kind: Kind::Recordings { pairs, open, tx_channel: found.tx_channel, align, trim: found.trim },
+        axes: Vec::new(),
+    })
 }
 
 fn read_axes(grid: &BTreeMap<String, file::Several>) -> Result<Vec<Axis>> {

@@ -150,7 +150,7 @@ impl Shard {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                eprintln!("kaflow: {}: another process runs these tasks; waiting for it", path.display());
+                note!("{}: another process runs these tasks; waiting for it", path.display());
                 file.lock().map_err(io)?;
             }
             // A file system without locks: a merge finds out whether two have run the same tasks.

@@ -10,7 +10,7 @@ use super::StudyArgs;
 use super::plan::Plan;
 use super::results::{Folder, Shard};
 use super::task::Runner;
-use crate::cli::{interrupt, parallel, progress};
+use crate::cli::{interrupt, parallel, progress, typed::whole};
 use crate::{Error, Result};
 
 /// Run the tasks of a study that have not been done yet.
@@ -19,13 +19,13 @@ pub(super) struct Args {
     #[command(flatten)]
     study: StudyArgs,
     /// Run this shard only, counted from 0 (default: SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX where one is set, else all of them)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>)]
     task: Option<u64>,
     /// Tasks of a shard
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = whole::<u64>)]
     shard_size: u64,
     /// Tasks at a time (default: one for each core)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     cores: Option<usize>,
 }
 

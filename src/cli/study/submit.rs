@@ -9,7 +9,7 @@ use super::StudyArgs;
 use super::plan::Plan;
 use super::results::ranges;
 use super::run::{absolute, execute};
-use crate::cli::interrupt;
+use crate::cli::{interrupt, typed::whole};
 use crate::{Error, Result, files};
 
 /// Hand a study to a cluster.
@@ -29,13 +29,13 @@ pub(super) struct Args {
     #[arg(long)]
     dry_run: bool,
     /// Tasks of a shard (default: a few minutes' work)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>)]
     shard_size: Option<u64>,
     /// Cores of a shard
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = whole::<usize>)]
     cores: usize,
     /// Shards that run at a time, at most
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>)]
     parallel: Option<u64>,
     /// Image that holds kaflow, for Kubernetes
     #[arg(long, default_value = concat!("kaflow:", env!("CARGO_PKG_VERSION")))]

@@ -86,7 +86,7 @@ impl<'a> Runner<'a> {
         let choice = plan.families[place.family].choice(place.point, plan.sight.taps)?;
         let (source, survey) = input::open(origin, plan.sight)?;
         let row = survey.row(plan.skip)?;
-        let (settings, tracker) = choice.settle(survey.power, survey.advance)?;
+        let (settings, tracker) = choice.settle_for(survey.power, survey.advance, survey.total)?;
         let track = Track::new(tracker).metrics_every(row, plan.skip);
         let filters = vec![vec![Filter { name: choice.recipe.name.into(), track, prediction: None, error: None }]];
         let run = graph::Plan { filters, advance: survey.advance, equalize: plan.sight.equalize, ..graph::Plan::default() };
