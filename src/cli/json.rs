@@ -1,7 +1,8 @@
 //! The JSON that every command writes with `--json`.
 //!
 //! All files begin alike: `schema` says what the file is (`kaflow/` and the command), `schema_version` how it is laid out. The version grows when a field goes away or
-//! changes its meaning, not when one is added. Counts are integers; what is not known, or not finite, is null. `provenance` says where the numbers come from: [`super::provenance`].
+//! changes its meaning, not when one is added. Counts are integers; what is not known, or not finite, is null.
+//! `provenance` says where the numbers come from: [`super::provenance`].
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ pub(crate) fn write(path: &Path, kind: &str, found: Value) -> Result<()> {
         Value::Object(found) => found,
         other => Map::from_iter([("found".to_owned(), other)]),
     };
-    all.insert("provenance".into(), super::provenance::object(&found)?);
+    all.insert("provenance".into(), super::provenance::object(&found));
     all.extend(found);
     let text = serde_json::to_string_pretty(&all).map_err(|e| Error::file(path, "json", e.to_string()))?;
     files::write(path, (text + "\n").as_bytes())

@@ -1,8 +1,9 @@
 //! Where a result comes from: enough to make it again, and to tell whether two results belong together.
 //!
-//! The object `provenance` of every JSON file holds `version`, `command` (the words of the command line), `options` (all of them, with the defaults of those that were not given),
-//! `seed` (null where nothing is drawn), `inputs` (`path` and `sha256` of every file that was read), `host`, `cpu` (`arch`, `cores`, `simd`: the vector instructions in use)
-//! and `time` (the end, UTC). Parameters of filters after their defaults stand at the filters.
+//! The object `provenance` of every JSON file holds `version`, `command` (the words of the command line), `options` (all of them, with the
+//! defaults of those that were not given), `seed` (null where nothing is drawn), `inputs` (`path` and `sha256` of every file that was read,
+//! which reads it once more), `host`, `cpu` (`arch`, `cores`, `simd`: the vector instructions in use) and `time` (the end, UTC). Parameters
+//! of filters after their defaults stand at the filters.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -72,7 +73,7 @@ fn typed(text: &str) -> Value {
 }
 
 /// The object for a file that holds `found`, which may know the seed where no option gives it.
-pub(super) fn object(found: &Map<String, Value>) -> Result<Value> {
+pub(super) fn object(found: &Map<String, Value>) -> Value {
     let asked = ASKED.get();
     let options = asked.map(|asked| asked.options.clone()).unwrap_or_default();
     let known = [options.get("seed"), found.get("scenario").and_then(|s| s.get("seed")), found.get("settings").and_then(|s| s.get("seed"))];
@@ -82,20 +83,23 @@ pub(super) fn object(found: &Map<String, Value>) -> Result<Value> {
         files.extend(files_of(path));
     }
     files.dedup();
-    let inputs = files.iter().map(|path| Ok(json!({ "path": path.display().to_string(), "sha256": sha256(path)? })));
-    Ok(json!({
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // One that has gone meanwhile must not take the results along.
+    let inputs = files.iter().map(|path| json!({ "path": path.display().to_string(), "sha256": sha256(path).ok() }));
+    json!({
         "version": VERSION,
         "command": asked.map(|asked| asked.command.as_slice()).unwrap_or_default(),
         "options": options,
         "seed": seed,
-        "inputs": inputs.collect::<Result<Vec<_>>>()?,
+        "inputs": inputs.collect::<Vec<_>>(),
         "host": host(),
-        "cpu": { "arch": std::env::consts::ARCH, "cores": std::thread::available_parallelism().map_or(1, usize::from), "simd": Level::current().to_string() },
+        "cpu": { "arch": std::env::consts::ARCH, "cores": cores, "simd": Level::current().to_string() },
         "time": now(),
-    }))
+    })
 }
 
-/// What is read where `path` is given: of a SigMF recording both files, of a pair those of both recordings. What cannot be read again, such as standard input, is left out.
+/// What is read where `path` is given: of a SigMF recording both files, of a pair those of both recordings. What cannot be read again, such
+/// as standard input, is left out.
 pub(super) fn files_of(path: &Path) -> Vec<PathBuf> {
     let pair = path.is_dir() || path.extension().is_some_and(|e| e == "sigmf-collection");
     let mut files = match pair.then(|| Pair::open(path)) {

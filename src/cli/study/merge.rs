@@ -176,7 +176,8 @@ fn columns<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The same rows as CSV and as lines of JSON: all columns in all rows, in the order of the tasks. When and where a task ran is in its own line, not here.
+/// The same rows as CSV and as lines of JSON: all columns in all rows, in the order of the tasks. When and where a task ran is in its own
+/// line, not here.
 fn write_tables(plan: &Plan, merged: &Merged, csv_path: &Path, json_path: &Path) -> Result<()> {
     let scenario = columns(plan.inputs.iter().flat_map(|input| input.axes.iter().map(|axis| axis.name.as_str())));
     let parameters =
@@ -259,9 +260,9 @@ fn words(parameters: &Map<String, Value>) -> String {
 
 fn page(plan: &Plan, rows: &[Best], failed: &[(u64, &str)], gone: u64, drawn: &str) -> String {
     let mut body = format!(
-        "<p>{} tasks: the filters one step ahead; the error (NMSE) is relative to the power of what is predicted, the lower the better. Means over inputs and seeds, with two standard \
-         errors, for the best of each filter's parameters.</p>\n<table class=\"figures\"><tr><th>filter</th><th>NMSE dB</th><th>± 2 s.e.</th><th>runs</th><th>without \
-         result</th><th>parameters</th></tr>\n",
+        "<p>{} tasks: the filters one step ahead; the error (NMSE) is relative to the power of what is predicted, the lower the better. Means \
+         over inputs and seeds, with two standard errors, for the best of each filter's parameters.</p>\n<table class=\"figures\">\
+         <tr><th>filter</th><th>NMSE dB</th><th>± 2 s.e.</th><th>runs</th><th>without result</th><th>parameters</th></tr>\n",
         plan.tasks()
     );
     for row in rows {

@@ -1,7 +1,8 @@
 //! `kaflow study`: many runs, on many cores and machines, whose results can be trusted together.
 //!
-//! A study is inputs x filters x parameters ([`file`]). Its [`plan`] gives every task a number; nothing else decides what a task is, so that any machine can run any of them. A task is
-//! the run of `kaflow track` with one filter on one thread, to the bit. Files in the folder of a study:
+//! A study is inputs x filters x parameters ([`file`]). Its [`plan`] gives every task a number; nothing else decides what a task is, so any
+//! machine can run any of them. A task is the run of `kaflow track` with one filter on one thread, to the bit. Files in the folder of a
+//! study:
 //!
 //! | file | what |
 //! |---|---|
@@ -13,8 +14,9 @@
 //!
 //! # What it costs
 //!
-//! Measured on two cores of a virtual machine with AVX-512, local disk. A task has an overhead of 3 ms. 10^6 tasks are planned in 2.6 s and 17 MB, and merged in 12 s and 114 MB from 569 MB
-//! of results (570 bytes a task). Two shards on two cores took 0.52 of the time of one (median; 0.50 to 0.60).
+//! Measured on two cores of a virtual machine with AVX-512 and a local disk. A task has an overhead of 3 ms. 10^6 tasks are planned in 2.6
+//! s and 17 MB, and merged in 12 s and 114 MB from 569 MB of results (570 bytes a task). Two shards on two cores took 0.52 of the time of one
+//! (median; 0.50 to 0.60).
 //!
 //! 10^4 tasks of 10^9 samples each, recorded as pairs of cf32:
 //!
@@ -24,18 +26,20 @@
 //! | `ensemble` | 5.6 MS/s | 500 |
 //! | `fklms`, M = 500 | 2.9 MS/s | 960 |
 //!
-//! Read are 16 GB a task, 160 TB in all: `nlms` takes in 270 MB/s a core, more than many shared file systems give to a hundred cores at a time; the others 45 to 90. Tasks on the same input follow
-//! each other, so that the cache of a machine serves a shard of several. The SHA-256 of an input is computed once a process, which reads it once more: a shard of one task reads twice what a
-//! shard of many reads. Written are 6 MB.
+//! Read are 16 GB a task, 160 TB in all: `nlms` takes in 270 MB/s a core, more than many shared file systems give to a hundred cores at a
+//! time; the others 45 to 90. Tasks on the same input follow each other, so that the cache of a machine serves a shard of several. The
+//! SHA-256 of an input is computed once a process, which reads it once more: a shard of one task reads twice as much. Written are 6 MB.
 //!
-//! On a shared file system a shard makes one file, opens three (its own twice, the folder once), takes one lock, appends once a task and syncs once; Slurm adds a log. What stops scaling first is the
-//! listing of the folder, from which a shard learns who else has done its tasks: names read grow as the square of the shards, 10^6 for 1000 shards, 10^8 for 10^4 of them. So `submit` makes shards
+//! On a shared file system a shard makes one file, opens three (its own twice, the folder once), takes one lock, appends once a task and
+//! syncs once; Slurm adds a log. What stops scaling first is the listing of the folder, from which a shard learns who else has done its
+//! tasks: the names that are read grow as the square of the shards, 10^6 for 1000 shards, 10^8 for 10^4 of them. So `submit` makes shards
 //! of some minutes, and not more than Slurm's arrays hold (1000 by default). Nothing else grows faster than the tasks.
 
 mod file;
 mod merge;
 mod pictures;
 mod plan;
+mod read;
 mod results;
 mod run;
 mod submit;

@@ -62,7 +62,7 @@ impl<'a> Numbers<'a> {
         (finite, without)
     }
 
-    /// Results of a filter at a point, sorted by where their case lies: `cell` gives the number of the cell, none for cases of other inputs.
+    /// Results of a filter at a point, sorted by where their case lies: `cell` gives the number of the cell, none for other inputs.
     fn cells(&self, (family, point): (usize, u64), cells: usize, cell: impl Fn(&Place) -> Option<usize>) -> Vec<Vec<f64>> {
         let mut sorted = vec![Vec::new(); cells];
         for (case, value) in (0..).zip(self.column(family, point)).filter(|(_, value)| value.is_finite()) {

@@ -142,7 +142,8 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// Opens the file of these tasks, alone: whoever else runs them is waited for. What a process that was killed left of its last line is cut off.
+    /// Opens the file of these tasks, alone: whoever else runs them is waited for. What a process that was killed left of its last line is
+    /// cut off.
     pub(super) fn open(folder: &Folder, tasks: &Range<u64>) -> Result<Self> {
         let path = folder.path.join("tasks").join(format!("{:07}-{:07}.ndjson", tasks.start, tasks.end.saturating_sub(1)));
         let io = |e| Error::io(&path, e);

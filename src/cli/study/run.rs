@@ -98,7 +98,8 @@ impl Done {
     }
 }
 
-/// Does what is left of `range`, or of `only` in it. Where something could not be read the others are done all the same, and it is left for the next time.
+/// Does what is left of `range`, or of `only` in it. Where something could not be read the others are done all the same, and it is left for
+/// the next time.
 pub(super) fn execute(plan: &Plan, folder: &Folder, range: &Range<u64>, only: Option<&[u64]>, cores: usize) -> Result<Done> {
     folder.create()?;
     let shard = Shard::open(folder, range)?;
@@ -122,7 +123,9 @@ pub(super) fn execute(plan: &Plan, folder: &Folder, range: &Range<u64>, only: Op
         if full.load(Ordering::Relaxed) {
             return None;
         }
-        let keep = |error| drop(first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error));
+        let keep = |error| {
+            first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        };
         let record = runner.run(todo[k]).unwrap_or_else(|error| {
             keep(error);
             None

@@ -42,7 +42,8 @@ impl<'a> Runner<'a> {
         Self { plan, host: provenance::host(), cpu, command: provenance::command(), hashes: Mutex::default() }
     }
 
-    /// Does a task; none where it was interrupted. What the data are to blame for is a result, what the machine is to blame for an error: trying again may help.
+    /// Does a task; none where it was interrupted. What the data are to blame for is a result, what the machine is to blame for an error:
+    /// trying again may help.
     pub(super) fn run(&self, number: u64) -> Result<Option<Record<'a>>> {
         let (plan, began) = (self.plan, Instant::now());
         let task = plan.task(number);
