@@ -3,6 +3,7 @@
 
 mod conventions;
 mod files;
+mod fuzz;
 mod limits;
 mod pipes;
 mod sigmf;

@@ -100,7 +100,7 @@ fn errors_name_the_option_and_the_value_as_typed() {
         (format!("{track} nlms --threads 0"), ["--threads", "got 0"]),
         (format!("{track} nlms --skip 1e6"), ["--skip", "got 1e6"]),
         (format!("{track} nlms --mu nonsense"), ["--mu", "'nonsense'"]),
-        (format!("{track} nlms --samples 1.5"), ["--samples", "1.5"]),
+        ("track --filter nlms --samples 1.5".into(), ["--samples", "1.5"]),
         (format!("{track} nlms --align x"), ["align", "x"]),
         ("simulate --out s --carrier-offset-hz 1e12".into(), ["--carrier-offset-hz", "Hz"]),
         ("simulate --out s --linewidth-hz=-5".into(), ["--linewidth-hz", "Hz"]),
