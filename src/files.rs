@@ -66,7 +66,8 @@ impl Output {
         } else {
             To::Beside(beside(&place).map_err(wrap)?)
         };
-        Ok(Self { to: BufWriter::new(to), path: place })
+        let path = if is_standard(path) { PathBuf::from("standard output") } else { place };
+        Ok(Self { to: BufWriter::new(to), path })
     }
 
     /// Puts the file in its place.
@@ -191,6 +192,7 @@ fn sweep(path: &Path) {
 pub(crate) fn check_free(path: &Path, force: bool) -> Result<()> {
     match std::fs::metadata(path) {
         _ if is_standard(path) => Ok(()),
+        _ if path.as_os_str().as_encoded_bytes().ends_with(b"/") => Err(Error::file(path, "output", "is a folder; name a file")),
         Ok(found) if found.is_dir() => Err(Error::file(path, "output", "is a folder; name a file")),
         Ok(found) if found.is_file() && found.len() > 0 && !force => {
             Err(Error::file(path, "output", "exists already; name another or add --force"))
@@ -269,7 +271,7 @@ fn identity(path: &Path) -> Option<Identity> {
 /// Replaces the file at `path` in one step: after a crash it holds either the old bytes or the new ones.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut output = Output::create(path, true)?;
-    output.write_all(bytes).map_err(|e| Error::io(path, e))?;
+    output.write_all(bytes).map_err(|e| Error::io(&output.path, e))?;
     output.finish()
 }
 

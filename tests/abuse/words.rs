@@ -125,6 +125,24 @@ fn errors_name_the_option_and_the_value_as_typed() {
 }
 
 #[test]
+fn what_a_file_says_is_blamed_on_the_file() {
+    let bench = Bench::new();
+    for (text, words) in [
+        ("[nlms]\nmu = 5\n", ["bad.toml: [nlms]", "got 5"]),
+        ("[nlms]\nmu = \"fast\"\n", ["bad.toml: [nlms]", "fast"]),
+        ("[nlms]\nsigma = 1\n", ["bad.toml: [nlms]", "sigma"]),
+        ("mu = 1\n", ["bad.toml: line 1", "mu"]),
+        ("[nlms]\nmu = [\n", ["bad.toml: line", "array"]),
+    ] {
+        std::fs::write(bench.at("bad.toml"), text).unwrap();
+        let words: Vec<_> = if text == "mu = 1\n" { vec![words[0]] } else { words.to_vec() };
+        bench.refuses("track --samples 500 --filter nlms --params bad.toml", &words);
+    }
+    std::fs::write(bench.at("twice.csv"), "x0,x0,y\n1,2,3\n").unwrap();
+    bench.refuses("fit twice.csv", &["twice.csv", "x0", "twice"]);
+}
+
+#[test]
 fn an_input_that_is_out_of_range_is_blamed_itself() {
     let bench = Bench::new();
     for scale in [1e-30_f32, 1e30] {
