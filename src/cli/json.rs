@@ -2,6 +2,7 @@
 //!
 //! All files begin alike: `schema` says what the file is (`kaflow/` and the command), `schema_version` how it is laid out. The version grows when a field goes away or
 //! changes its meaning, not when one is added. Counts are integers; what is not known, or not finite, is null.
+//! `provenance` says where the numbers come from: [`super::provenance`].
 
 use std::path::Path;
 
@@ -21,16 +22,18 @@ pub(crate) fn envelope(kind: &str) -> Map<String, Value> {
 /// Writes what a command found, an object, behind the envelope.
 pub(crate) fn write(path: &Path, kind: &str, found: Value) -> Result<()> {
     let mut all = envelope(kind);
-    match found {
-        Value::Object(found) => all.extend(found),
-        other => drop(all.insert("found".into(), other)),
-    }
+    let found = match found {
+        Value::Object(found) => found,
+        other => Map::from_iter([("found".to_owned(), other)]),
+    };
+    all.insert("provenance".into(), super::provenance::object(&found));
+    all.extend(found);
     let text = serde_json::to_string_pretty(&all).map_err(|e| Error::file(path, "json", e.to_string()))?;
     files::write(path, (text + "\n").as_bytes())
 }
 
 /// A number as JSON: whole ones as integers.
-fn number(value: f64) -> Value {
+pub(crate) fn number(value: f64) -> Value {
     // Beyond this not every integer is a number.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT { json!(value as i64) } else { json!(value) }

@@ -38,11 +38,13 @@ mod outputs;
 mod parallel;
 mod parameters;
 mod progress;
+mod provenance;
 mod receive;
 mod recordings;
 mod reproduce;
 mod run;
 mod simulate;
+mod study;
 mod table;
 mod track;
 mod tune;
@@ -80,6 +82,7 @@ enum Command {
     Receive(receive::Args),
     Reproduce(reproduce::Args),
     Simulate(Box<simulate::Args>),
+    Study(study::Args),
     Tune(Box<tune::Args>),
     Live(Box<live::Args>),
     Devices(devices::Args),
@@ -99,8 +102,13 @@ pub fn main() -> ExitCode {
     if arguments.len() == 1 {
         arguments.push("track".into());
     }
-    let cli = match command().try_get_matches_from(&arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => cli,
+    let mut command = command();
+    let parsed = command.try_get_matches_from_mut(&arguments).and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let cli = match parsed {
+        Ok((cli, matches)) => {
+            provenance::remember(&arguments, &command, &matches);
+            cli
+        }
         Err(error) if error.use_stderr() => {
             voice::complain(format_args!("{}", one_line(&error.to_string())));
             return ExitCode::from(2);
@@ -117,6 +125,7 @@ pub fn main() -> ExitCode {
         Command::Receive(args) => receive::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(*args),
+        Command::Study(args) => study::run(args),
         Command::Tune(args) => tune::run(*args),
         Command::Live(args) => live::run(*args),
         Command::Devices(args) => devices::run(args),

@@ -48,7 +48,7 @@ impl Outputs<'_> {
 }
 
 /// The files that a recording, a collection or a folder of recordings is made of.
-fn of_recording(path: &Path) -> Vec<PathBuf> {
+pub(super) fn of_recording(path: &Path) -> Vec<PathBuf> {
     let collection = path.extension().is_some_and(|e| e == "sigmf-collection");
     if path.is_dir() || collection {
         let folder = if collection { path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")) } else { path };

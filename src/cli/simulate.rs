@@ -4,7 +4,7 @@ mod amplifier;
 mod options;
 mod report;
 
-pub(crate) use options::Options;
+pub(crate) use options::{Options, read};
 
 use std::path::{Path, PathBuf};
 

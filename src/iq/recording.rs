@@ -165,7 +165,7 @@ impl Recording {
     }
 
     /// What the specification forbids although the samples can be read, each named with its field.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let mut found = self.meta.violations();
         if let Some(name) = self.unknown_extension() {
             found.push(format!("global core:extensions: '{name}' is needed to understand the recording and not known here"));
@@ -240,12 +240,12 @@ impl Recording {
     }
 
     /// The place of the next sample to be read.
-    pub(crate) fn position(&self) -> u64 {
+    pub fn position(&self) -> u64 {
         self.position
     }
 
     /// Goes to a sample; the end, `len()`, is allowed.
-    pub(crate) fn seek(&mut self, sample: u64) -> Result<()> {
+    pub fn seek(&mut self, sample: u64) -> Result<()> {
         if sample > self.len {
             return Err(Error::parameter("sample", format!("at most {}, the length of {}", self.len, self.data.display()), sample));
         }
@@ -255,7 +255,7 @@ impl Recording {
     }
 
     /// Chooses the channel that [`read`](Self::read) delivers; the first is 0 and the default.
-    pub(crate) fn select(&mut self, channel: usize) -> Result<()> {
+    pub fn select(&mut self, channel: usize) -> Result<()> {
         if channel >= self.channels() {
             let expected = format!("below {}, the number of channels of {}", self.channels(), self.data.display());
             return Err(Error::parameter("channel", expected, channel));
@@ -384,7 +384,7 @@ impl Recording {
     }
 
     /// Reads all the data and compares its SHA-512 with the metadata's. `Ok(false)` when there is none to compare with.
-    pub(crate) fn verify(&mut self) -> Result<bool> {
+    pub fn verify(&mut self) -> Result<bool> {
         let Some(expected) = self.meta.global.sha512.clone() else { return Ok(false) };
         let (offset, bytes) = self.range;
         self.file_at = u64::MAX;

@@ -18,6 +18,7 @@ use super::outputs::{self, Outputs};
 use super::{interrupt, typed::whole};
 use crate::{Error, Result, files};
 use report::Report;
+pub(super) use report::mean_and_error;
 
 /// Reproduce the figures of Park, Seth, Van Vaerenbergh, "Bayesian Extensions of Kernel Least Mean Squares".
 ///

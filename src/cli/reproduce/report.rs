@@ -85,7 +85,7 @@ impl Report {
 }
 
 /// Mean and two standard errors.
-pub(super) fn mean_and_error(values: &[f64]) -> (f64, f64) {
+pub(in crate::cli) fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let n = values.len().max(1) as f64;
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);

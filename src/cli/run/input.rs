@@ -95,6 +95,16 @@ pub(in crate::cli) struct Survey {
     pub(in crate::cli) start: (Vec<Complex32>, Vec<Complex32>),
 }
 
+impl Survey {
+    /// Samples of a row of the error curve: fine enough for a picture of short runs; long ones merge rows. Refuses to leave all of them out of the average.
+    pub(in crate::cli) fn row(&self, skip: u64) -> Result<u64> {
+        if skip >= self.total {
+            return Err(Error::parameter("skip", format!("less than the {} samples there are", self.total), skip));
+        }
+        Ok((self.total / 400).clamp(16, 4096))
+    }
+}
+
 /// Opens the streams and looks at their start; refuses what cannot be tracked.
 pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Survey)> {
     let (tx, rx, open, tx_channel, align, trim) = match origin {

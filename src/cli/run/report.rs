@@ -16,6 +16,7 @@ use super::{
 };
 use crate::blocks::SyncStatus;
 use crate::cli::outputs;
+use crate::filter::registry::Settings;
 use crate::flowgraphs::track::Outcome;
 use crate::{Result, files, plot};
 
@@ -145,11 +146,9 @@ fn json(subject: &Subject, outcome: &Outcome, filters: &[Tracked<'_>], figures: 
     let filters: Vec<_> = filters
         .iter()
         .map(|f| {
-            let mut parameters: Map<String, Value> = Map::from_iter([("taps".to_owned(), json!(subject.taps))]);
-            parameters.extend(f.settings.values().iter().map(|(name, value)| (name.clone(), crate::cli::json::parameter(value))));
             json!({
                 "name": f.name,
-                "parameters": parameters,
+                "parameters": parameters(subject.taps, f.settings),
                 "nmse_db": f.total.nmse_db(),
                 "samples": f.summary.series.samples(),
                 "centres": f.summary.centres,
@@ -168,10 +167,20 @@ fn json(subject: &Subject, outcome: &Outcome, filters: &[Tracked<'_>], figures: 
         "interrupted": outcome.interrupted,
         "filters": filters,
     });
+    // Of a test bed, the source is its scenario.
+    if let Some(scenario) = toml::from_str::<Value>(&subject.source).ok().filter(|_| subject.source.trim().contains('\n')) {
+        all["scenario"] = scenario;
+    }
     for (name, fact) in &subject.facts {
         all[*name] = fact.clone();
     }
     all
+}
+
+/// All parameters of a filter, those that nobody gave too.
+pub(in crate::cli) fn parameters(taps: usize, settings: &Settings) -> Map<String, Value> {
+    let own = settings.values().iter().map(|(name, value)| (name.clone(), crate::cli::json::parameter(value)));
+    std::iter::once(("taps".to_owned(), json!(taps))).chain(own).collect()
 }
 
 /// Curves, pictures and the page.
@@ -202,20 +211,27 @@ fn page(subject: &Subject, filters: &[Tracked<'_>], figures: &Map<String, Value>
     } else {
         "what is received is predicted from what was sent"
     };
-    let text = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>kaflow: channel tracking</title>\n\
+    let body = format!(
+        "<p>One step ahead, {task}; the error (NMSE) is relative to the power of what is predicted: the lower the better.<br>{}.</p>\n{}\n\
+         <table class=\"figures\">{table}</table>\n<table>{facts}</table>\n{drawn}<h2>Parameters</h2>\n<table>{parameters}</table>\n",
+        escape(summary),
+        source(subject),
+    );
+    let text = html("kaflow: channel tracking", &body);
+    files::write(&folder.join("report.html"), text.as_bytes())
+}
+
+/// A page of `body` under a title.
+pub(in crate::cli) fn html(title: &str, body: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n\
          <style>:root{{color-scheme:light dark}}body{{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em}}\
          pre{{overflow-x:auto}}th,td{{padding:.1em 1.5em .1em 0;text-align:left;vertical-align:top}}\
          .figures :is(th,td):not(:first-child){{text-align:right;font-variant-numeric:tabular-nums}}summary{{cursor:pointer}}\
          figure{{margin:1.5em 0}}svg{{max-width:100%;height:auto;border-radius:4px}}</style>\n\
-         </head><body>\n<h1>kaflow: channel tracking</h1>\n\
-         <p>One step ahead, {task}; the error (NMSE) is relative to the power of what is predicted: the lower the better.<br>{}.</p>\n{}\n\
-         <table class=\"figures\">{table}</table>\n<table>{facts}</table>\n{drawn}<h2>Parameters</h2>\n<table>{parameters}</table>\n</body></html>\n",
-        escape(summary),
-        source(subject),
-    );
-    files::write(&folder.join("report.html"), text.as_bytes())
+         </head><body>\n<h1>{title}</h1>\n{body}</body></html>\n"
+    )
 }
 
 /// A fact as a reader wants it: three digits behind the point, lists in a row.
@@ -239,7 +255,7 @@ fn source(subject: &Subject) -> String {
     }
 }
 
-fn escape(text: &str) -> String {
+pub(in crate::cli) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

@@ -246,11 +246,11 @@ impl Options {
     }
 }
 
-/// Reads a scenario; errors name the file and the line.
-fn read(path: &Path) -> Result<Scenario> {
+/// Reads a TOML file, such as a scenario; errors name the file and the line.
+pub(crate) fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     let text = files::read_text(path, files::CONFIGURATION)?;
     toml::from_str(&text).map_err(|e| {
-        let place = e.span().map_or("scenario".into(), |span| format!("line {}", text[..span.start].matches('\n').count() + 1));
+        let place = e.span().map_or("file".into(), |span| format!("line {}", text[..span.start].matches('\n').count() + 1));
         Error::file(path, place, e.message().replace('\n', " "))
     })
 }

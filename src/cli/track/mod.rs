@@ -107,9 +107,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     })?;
     let sight = input::Sight { taps: args.filters.taps, advance: args.filters.advance, equalize: args.input.equalize };
     let (source, survey) = input::open(&origin, sight)?;
-    if output.skip >= survey.total {
-        return Err(Error::parameter("skip", format!("less than the {} samples there are", survey.total), output.skip));
-    }
+    let row = survey.row(output.skip)?;
     output.out.as_deref().map_or(Ok(()), files::make_folder)?;
     let settle = |choice: &Choice| choice.settle_for(survey.power, survey.advance, survey.total);
     let (settings, trackers): (Vec<Settings>, Vec<_>) = choices.iter().map(settle).collect::<Result<Vec<_>>>()?.into_iter().unzip();
@@ -133,12 +131,10 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
     let collector = args.files.checkpoint(&subject, resumed.as_ref(), written)?;
     let done = resumed.as_ref().map_or(0, |c| c.samples);
-    // A row of the error curve: fine enough for a picture of short runs; long ones merge rows.
-    let every = (survey.total / 400).clamp(16, 4096);
     let mut filters = Vec::new();
     for (i, (choice, tracker)) in choices.iter().zip(trackers).enumerate() {
         let name = choice.recipe.name;
-        let mut track = Track::new(tracker).metrics_every(every, output.skip).observed();
+        let mut track = Track::new(tracker).metrics_every(row, output.skip).observed();
         if let Some(checkpoint) = &resumed {
             track.resume(&checkpoint.states[i])?;
         }
