@@ -4,10 +4,16 @@ use std::ffi::OsString;
 
 use crate::Error;
 
+/// Parameters whose options have another name.
+const OTHER: [(&str, &str); 3] = [("--sample-rate", "--rate"), ("--threads", "--workers"), ("--frequency", "--freq")];
+
 /// An error about a parameter that was given as an option, with that option and its value.
 pub(super) fn explain(error: Error, arguments: &[OsString]) -> Error {
     let Error::Parameter { name, expected, value } = error else { return error };
-    let option = format!("--{}", name.replace('_', "-"));
+    let mut option = format!("--{}", name.replace('_', "-"));
+    if let Some((_, other)) = OTHER.iter().find(|(inside, other)| *inside == option && given(other, arguments).is_some()) {
+        option = (*other).to_owned();
+    }
     match given(&option, arguments) {
         None => Error::Parameter { name, expected, value },
         // Some errors say "both" or "nothing" where a value stands.

@@ -6,6 +6,8 @@ mod files;
 mod fuzz;
 mod limits;
 mod pipes;
+#[cfg(feature = "soapy")]
+mod radio;
 mod sigmf;
 mod signals;
 mod words;
