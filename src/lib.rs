@@ -38,6 +38,10 @@ mod serve;
 #[cfg(test)]
 extern crate self as kaflow;
 
+#[cfg(all(test, feature = "iq"))]
+#[path = "../tests/unit/fuzz/mod.rs"]
+mod fuzz;
+
 pub use error::{Error, Result, nearest};
 pub use num_complex::{Complex, Complex32, Complex64};
 pub use real::Real;

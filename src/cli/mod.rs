@@ -61,6 +61,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::Error;
+
 /// Track nonlinear radio channels with kernel adaptive filters.
 #[derive(Parser)]
 #[command(name = "kaflow", version, propagate_version = true)]
@@ -130,7 +132,8 @@ pub fn main() -> ExitCode {
         Command::Completions(args) => complete::completions(args),
         Command::Man(args) => complete::man(args),
     };
-    let result = result.map_err(|error| typed::explain(error, &arguments));
+    let printed = voice::failure().map_or(Ok(()), |error| Err(Error::io("standard output", error)));
+    let result = result.and(printed).map_err(|error| typed::explain(error, &arguments));
     let code = exit::code(&result);
     if let Err(error) = result
         && code != 0

@@ -16,7 +16,7 @@ use super::recordings::{RecordingArgs, understood};
 use super::typed::whole;
 use crate::iq::Recording;
 use crate::ofdm::{Config, Curve, Method, Reading, Receiver, Reception, Sighted, Signal, receive_wifi};
-use crate::{Complex32, Result, plot};
+use crate::{Complex32, Error, Result, plot};
 
 /// Find and decode the packets of a recording, through the saturation of the transmitter's amplifier.
 ///
@@ -93,6 +93,9 @@ const MOST: usize = 50_000_000;
 
 pub(crate) fn run(args: Args) -> Result<()> {
     // What can be refused is refused before a long recording is read.
+    if let Some(n) = args.amplifier_oversampling.filter(|n| !(1..=16).contains(n)) {
+        return Err(Error::parameter("amplifier-oversampling", "between 1 and 16", n));
+    }
     let files = args.json.iter().cloned().chain(args.out.iter().flat_map(|folder| written(folder))).collect();
     let inputs = args.waveform.iter().map(Path::new).filter(|path| path.is_file()).collect();
     Outputs { recordings: vec![&args.rx], inputs, files, folder: args.out.as_deref(), force: args.force }.check()?;

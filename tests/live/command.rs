@@ -253,8 +253,10 @@ fn a_device_that_disappears_leaves_a_report_and_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("found.json");
     let device = "driver=kaflow-testbed,pace=fast,doppler_hz=5,vanish_after=300000";
-    let (ok, text) = output(&["live", "--device", device, "--rate", "1e6", "--filter", "nlms", "--json", &path.to_string_lossy()]);
-    assert!(!ok && text.contains("NMSE dB") && text.contains("has disappeared"), "{text}");
+    let arguments = ["live", "--device", device, "--rate", "1e6", "--filter", "nlms", "--json", &path.to_string_lossy()];
+    let output = kaflow(&arguments).output().unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.code() == Some(1) && text.contains("NMSE dB") && text.contains("has disappeared"), "{text}");
     assert!(json(&path)["filters"][0]["samples"].as_u64().unwrap() > 100_000);
 }
 
