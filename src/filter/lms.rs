@@ -16,7 +16,7 @@ pub(super) const RECIPE: Recipe = Recipe {
     about: "least mean squares: KLMS with the linear kernel",
     reference: "Widrow, Hoff 1960",
     // Weights do not grow, so nothing needs a budget; the ratio normalises itself, a fixed eta would diverge on large inputs.
-    parameters: &[ETA.preset(Preset::Off), RATIO.preset(Preset::Is(1.0)), BUDGET.preset(Preset::Off), FLOOR],
+    parameters: &[ETA.preset(Preset::Off), RATIO.preset(Preset::PerPower(1.0)), BUDGET.preset(Preset::Off), FLOOR],
     likelihood: Some(Likelihood::Features),
     look: (Hue::Grey, Dash::Dotted),
     make: Make::Filter(build, build),

@@ -54,6 +54,7 @@ mod recipes;
 pub mod registry;
 mod residual;
 mod sliding;
+mod watch;
 mod windowed;
 
 #[cfg(feature = "blocks")]

@@ -16,7 +16,7 @@ pub(super) const RECIPE: Recipe = Recipe {
     reference: "Nagumo, Noda 1967",
     parameters: &[
         Parameter::number("mu", "NLMS's step, between 0 and 2", Preset::Is(0.5), log(5e-3, 1.5)),
-        REGULARIZATION.preset(Preset::Is(1e-6)).within(scaled(1e-6, 10.0, Unit::InputPower)),
+        REGULARIZATION.preset(Preset::Power(1e-6)).within(scaled(1e-6, 10.0, Unit::InputPower)),
     ],
     likelihood: None,
     look: (Hue::Grey, Dash::Solid),

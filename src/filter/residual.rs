@@ -87,7 +87,7 @@ impl<T: Real> Residual<T> {
     pub fn new(first: Box<dyn Tracker<T>>, second: Box<dyn Tracker<T>>) -> Self {
         Self {
             first,
-            second: Guard::new(second),
+            second: Guard::patient(second),
             moments: Moments::default(),
             prediction: vec![Complex::zero(); BLOCK],
             error: vec![Complex::zero(); BLOCK],

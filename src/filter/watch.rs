@@ -1,0 +1,123 @@
+//! Whether a tracker is worth being believed.
+
+use num_complex::Complex;
+use num_traits::Zero;
+use serde::{Deserialize, Serialize};
+
+use crate::Real;
+
+/// Samples between two places where a tracker may be restarted.
+pub(super) const BLOCK: u64 = 512;
+
+/// What a tracker may be worse than no prediction for as long as it likes: half a decibel. Steps that are large against the noise cost as much.
+const SLACK: f64 = 1.12;
+
+/// The error that it may add to that, in units of the mean power of a received sample.
+const PATIENCE: f64 = 256.0;
+
+/// Or, where the level has risen since, in units of what was received in the block so far.
+const STEP: f64 = 4.0;
+
+/// Blocks in a row that a tracker, once given up, has to be better than no prediction.
+const PROOF: u32 = 2;
+
+/// Samples after which one that was given up is a new case: restarted it is believed at once.
+const FORGIVEN: u64 = 1 << 14;
+
+/// Compares the error of a tracker with the power of what it predicts, and gives it up where it is worse than no prediction at all.
+///
+/// Every sample adds `|e|^2 - 1.12 |y|^2` to a sum, which is never below zero at the start of a block. Above 256 times the mean power of a sample the predictions become zero, and the
+/// tracker starts again from nothing at the end of the block. It is believed again at once, or, where this is not the first time in 16,384 samples, when it has been better
+/// than nothing for two blocks. So whatever the streams are, the mean error exceeds the power by little, and no fault that garbage has left in a tracker stays.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Watch {
+    /// Samples in the present block, and their power.
+    at: u64,
+    power: f64,
+    /// Mean power of a sample in the last blocks.
+    levels: [f64; 2],
+    /// The error beyond what is allowed, and in this block the error beyond the power.
+    excess: f64,
+    worse: f64,
+    /// Predictions are not passed on.
+    muted: bool,
+    /// The tracker is to start again at the end of the block.
+    failed: bool,
+    /// Blocks that it has to be good for.
+    owes: u32,
+    /// Samples since the tracker was last given up, and how often it was.
+    since: Option<u64>,
+    restarts: u64,
+}
+
+impl Watch {
+    /// How often the tracker was given up.
+    pub(super) fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    /// Whether predictions are not to be passed on.
+    pub(super) fn mutes(&self) -> bool {
+        self.muted
+    }
+
+    /// Whether it can have come from a file.
+    pub(super) fn is_sound(&self) -> bool {
+        self.at < BLOCK && [self.power, self.levels[0], self.levels[1]].iter().all(|p| *p >= 0.0)
+    }
+
+    /// Samples until the end of the block.
+    pub(super) fn room(&self) -> usize {
+        (BLOCK - self.at) as usize
+    }
+
+    /// Nothing is known of the streams any more; how often the tracker was given up is.
+    pub(super) fn clear(&mut self) {
+        *self = Self { restarts: self.restarts, ..Self::default() };
+    }
+
+    /// Looks at the predictions of at most [`room`](Self::room) samples that were learned, and mutes those that are not to be believed. True where the tracker has to start again now.
+    pub(super) fn look<T: Real>(&mut self, rx: &[Complex<T>], prediction: &mut [Complex<T>]) -> bool {
+        let allowed = PATIENCE * self.levels[0].max(self.levels[1]);
+        for (y, p) in rx.iter().zip(prediction) {
+            let (e, y) = (square(*y - *p), square(*y));
+            if self.muted || !e.is_finite() {
+                *p = Complex::zero();
+            }
+            self.power += y;
+            self.worse += e - y;
+            self.excess += e - SLACK * y;
+            // Written so that what is not a number fails.
+            if !(self.excess <= allowed || self.excess <= STEP * self.power || self.failed) {
+                self.fail();
+            }
+        }
+        self.at += rx.len() as u64;
+        self.at >= BLOCK && self.end_block()
+    }
+
+    fn fail(&mut self) {
+        let again = self.muted || self.since.is_some_and(|since| since < FORGIVEN);
+        self.restarts += u64::from(!self.muted);
+        self.owes = if again { PROOF } else { 0 };
+        (self.failed, self.muted, self.since) = (true, true, Some(0));
+    }
+
+    fn end_block(&mut self) -> bool {
+        let level = self.power / BLOCK as f64;
+        self.levels = [self.levels[1], if level.is_finite() { level } else { 0.0 }];
+        self.since = self.since.map(|since| since + BLOCK);
+        let failed = std::mem::take(&mut self.failed);
+        if !failed && self.muted {
+            self.owes = if self.worse < 0.0 { self.owes.saturating_sub(1) } else { PROOF };
+        }
+        self.muted &= self.owes > 0;
+        self.excess = if failed { 0.0 } else { self.excess.max(0.0) };
+        (self.at, self.power, self.worse) = (0, 0.0, 0.0);
+        failed
+    }
+}
+
+fn square<T: Real>(z: Complex<T>) -> f64 {
+    z.re.wide() * z.re.wide() + z.im.wide() * z.im.wide()
+}
