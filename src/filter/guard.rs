@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "blocks")]
 use super::Window;
-use super::{Adaptive, Portrait, Tracker, finite, state, watch::Watch};
+use super::{Adaptive, Portrait, Tracker, check_lengths, finite, state, watch::Watch};
 use crate::{Error, Real, Result};
 
 /// Samples that are looked at together; also the most that are copied at a time where one of them has to be replaced.
@@ -79,8 +79,7 @@ impl<T: Real, F: Tracker<T>> Guard<T, F> {
     ///
     /// Where the slices are not all of one length.
     pub fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
-        let lengths = [tx.len(), prediction.len(), variance.as_ref().map_or(rx.len(), |v| v.len())];
-        assert!(lengths == [rx.len(); 3], "tx, prediction and variance must have the {} samples of rx, not {lengths:?}", rx.len());
+        check_lengths(tx, rx, prediction, variance.as_deref());
         let mut at = 0;
         while at < tx.len() {
             let learn = !self.frozen && self.clean.is_clean();

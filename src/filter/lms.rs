@@ -5,7 +5,7 @@ use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
 use super::registry::{Dash, Hue, Likelihood, Make, Preset, Recipe, Settings, shared::*};
-use super::{Adaptive, Evict, Filter, Portrait, finite, klms, require, state};
+use super::{Adaptive, Evict, Filter, MOST_TAPS, Portrait, check_taps, finite, klms, state};
 use crate::kernel::Linear;
 use crate::observation::Gain;
 use crate::{Error, Real, Result};
@@ -45,7 +45,7 @@ pub struct Lms<T: Real> {
 impl<T: Real> Lms<T> {
     /// `taps` weights. A fixed `eta` is bounded by `1 / xᴴx`; the diffusion ratio normalises itself.
     pub fn new(taps: usize, gain: Gain) -> Result<Self> {
-        require(taps > 0, "taps", "at least 1", taps as f64)?;
+        check_taps(taps, MOST_TAPS)?;
         Ok(Self { gain: gain.check()?, weights: vec![Complex::zero(); taps], bounded: 0 })
     }
 }

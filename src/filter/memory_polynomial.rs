@@ -5,7 +5,7 @@ use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
 use super::registry::{Dash, Hue, Make, Parameter, Preset, Recipe, Settings, odd, shared::*};
-use super::{Adaptive, Filter, Portrait, Rls, finite, require, state};
+use super::{Adaptive, Filter, MOST_SQUARED, Portrait, Rls, check_taps, finite, require, state};
 use crate::{Error, Real, Result};
 
 pub(super) const RECIPE: Recipe = Recipe {
@@ -50,9 +50,10 @@ pub struct MemoryPolynomial {
 impl MemoryPolynomial {
     /// `taps` taps with `terms` odd powers each (2 means orders 1 and 3), for input of that `rms`; `regularization` in units of input power.
     pub fn new(taps: usize, terms: usize, rms: f64, lambda: f64, regularization: f64) -> Result<Self> {
-        require((1..=8).contains(&terms), "order", "an odd number from 1 to 15", (2 * terms) as f64 - 1.0)?;
+        require((1..=8).contains(&terms), "order", "an odd number from 1 to 15", 2.0 * terms as f64 - 1.0)?;
         require(rms > 0.0 && rms.is_finite(), "rms", "positive", rms)?;
-        let rls = Rls::new(taps.saturating_mul(terms), lambda, regularization / (rms * rms))?;
+        check_taps(taps, MOST_SQUARED / terms)?;
+        let rls = Rls::new(taps * terms, lambda, regularization / (rms * rms))?;
         Ok(Self { features: vec![Complex64::zero(); rls.size()], rls, terms, rms })
     }
 

@@ -18,8 +18,19 @@ const PATIENCE: f64 = 256.0;
 /// Or, where the level has risen since, in units of what was received in the block so far.
 const STEP: f64 = 4.0;
 
+/// The largest power of a prediction, in units of the largest power of a sample that was received, and what is kept of that from block to block.
+const LARGEST: f64 = 4.0;
+const FADE: f64 = 0.96;
+
 /// Blocks in a row that a tracker, once given up, has to be better than no prediction.
 const PROOF: u32 = 2;
+
+/// A tracker that leaves this share of the power, and so many times what it used to leave, is no use any more after so many blocks.
+const USELESS: f64 = 0.3;
+const USED_TO: f64 = 10.0;
+const STUCK: u32 = 8;
+/// How fast it is forgotten what it used to leave, from block to block.
+const FORGET: f64 = 1.01;
 
 /// Samples after which one that was given up is a new case: restarted it is believed at once.
 const FORGIVEN: u64 = 1 << 14;
@@ -28,7 +39,8 @@ const FORGIVEN: u64 = 1 << 14;
 ///
 /// Every sample adds `|e|^2 - 1.12 |y|^2` to a sum, which is never below zero at the start of a block. Above 256 times the mean power of a sample the predictions become zero, and the
 /// tracker starts again from nothing at the end of the block. It is believed again at once, or, where this is not the first time in 16,384 samples, when it has been better
-/// than nothing for two blocks. So whatever the streams are, the mean error exceeds the power by little, and no fault that garbage has left in a tracker stays.
+/// than nothing for two blocks. A prediction of more than four times the power of anything received of late is none. A tracker that is better
+/// than nothing starts again too where it has left ten times what it used to leave, and a third of the power, for 4,096 samples. So whatever the streams are, the mean error exceeds the power by little, and no fault that garbage has left in a tracker stays.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Watch {
     /// Samples in the present block, and their power.
@@ -36,9 +48,14 @@ pub(super) struct Watch {
     power: f64,
     /// Mean power of a sample in the last blocks.
     levels: [f64; 2],
+    /// The largest power of a sample of late.
+    peak: f64,
     /// The error beyond what is allowed, and in this block the error beyond the power.
     excess: f64,
     worse: f64,
+    /// The share of the power that the tracker leaves at its best, and blocks in a row in which it was no use beside that.
+    best: Option<f64>,
+    poor: u32,
     /// Predictions are not passed on.
     muted: bool,
     /// The tracker is to start again at the end of the block.
@@ -63,7 +80,7 @@ impl Watch {
 
     /// Whether it can have come from a file.
     pub(super) fn is_sound(&self) -> bool {
-        self.at < BLOCK && [self.power, self.levels[0], self.levels[1]].iter().all(|p| *p >= 0.0)
+        self.at < BLOCK && [self.power, self.peak, self.levels[0], self.levels[1]].iter().all(|p| *p >= 0.0)
     }
 
     /// Samples until the end of the block.
@@ -80,10 +97,14 @@ impl Watch {
     pub(super) fn look<T: Real>(&mut self, rx: &[Complex<T>], prediction: &mut [Complex<T>]) -> bool {
         let allowed = PATIENCE * self.levels[0].max(self.levels[1]);
         for (y, p) in rx.iter().zip(prediction) {
-            let (e, y) = (square(*y - *p), square(*y));
-            if self.muted || !e.is_finite() {
+            let (e, y, bound) = (square(*y - *p), square(*y), LARGEST * self.peak);
+            // Written so that what is not a number is none.
+            if self.muted || !(square(*p) <= bound) {
                 *p = Complex::zero();
             }
+            self.peak = self.peak.max(y);
+            // One absurd prediction, which was not passed on, is forgiven.
+            let e = if e.is_finite() { e.min(2.0 * LARGEST * self.peak) } else { f64::NAN };
             self.power += y;
             self.worse += e - y;
             self.excess += e - SLACK * y;
@@ -106,15 +127,34 @@ impl Watch {
     fn end_block(&mut self) -> bool {
         let level = self.power / BLOCK as f64;
         self.levels = [self.levels[1], if level.is_finite() { level } else { 0.0 }];
+        self.peak *= FADE;
         self.since = self.since.map(|since| since + BLOCK);
         let failed = std::mem::take(&mut self.failed);
         if !failed && self.muted {
             self.owes = if self.worse < 0.0 { self.owes.saturating_sub(1) } else { PROOF };
         }
         self.muted &= self.owes > 0;
-        self.excess = if failed { 0.0 } else { self.excess.max(0.0) };
+        let stuck = !failed && !self.muted && self.is_stuck();
+        if stuck {
+            (self.restarts, self.since) = (self.restarts + 1, Some(0));
+        }
+        if failed || stuck {
+            (self.excess, self.peak, self.best, self.poor) = (0.0, 0.0, None, 0);
+        }
+        self.excess = self.excess.max(0.0);
         (self.at, self.power, self.worse) = (0, 0.0, 0.0);
-        failed
+        failed || stuck
+    }
+
+    /// Whether the tracker was good once and has been no use for long.
+    fn is_stuck(&mut self) -> bool {
+        let left = 1.0 + self.worse / self.power;
+        if left.is_finite() {
+            let poor = left > USELESS && self.best.is_some_and(|best| left > USED_TO * best);
+            self.poor = if poor { self.poor + 1 } else { 0 };
+            self.best = Some(self.best.map_or(left, |best| left.min(FORGET * best)));
+        }
+        self.poor >= STUCK
     }
 }
 

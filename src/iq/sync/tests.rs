@@ -326,39 +326,17 @@ fn two_streams_are_followed_and_a_gap_of_any_length_takes_no_time() {
 }
 
 #[test]
-fn time_stamps_are_evidence_and_not_truth() {
-    use rand::{Rng, SeedableRng};
+fn probe_50ppm() {
     let frame = frame();
-    let rx = Link::default().receive(&frame, 300_000, 6);
-    let (clean, _) = follow(&frame, &rx);
-    for (jitter, every, lost) in [(0.0, 1, 0), (0.3, 1, 0), (0.3, 2, 0), (0.3, 1, 777), (0.3, 2, 5), (0.0, 1, 100_000)] {
-        let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(1);
-        let (mut sync, mut out) = (Synchroniser::repeated(frame.clone()).unwrap(), Pairs::default());
-        for (k, start) in (0..rx.len()).step_by(1000).enumerate() {
-            let behind = 150_000 + lost;
-            if start >= 150_000 && start + 1000 <= behind {
-                continue;
-            }
-            let start = if (150_000..behind).contains(&start) { behind } else { start };
-            if k % every == 0 {
-                // Time has an origin of its own.
-                sync.stamp(
-                    1e9 + start as f64 + jitter * (random.random::<f64>() + random.random::<f64>() + random.random::<f64>() - 1.5) * 2.0,
-                );
-            }
-            sync.receive(&rx[start..(start / 1000 + 1) * 1000], None);
-            sync.run(&mut out).unwrap();
+    for (cfo, ppm, seed) in [(-4e-4, 50.0, 1), (4e-4, 50.0, 1), (-4e-4, -50.0, 2), (-2e-3, 50.0, 3), (-1e-4, 50.0, 4)] {
+        let impairments = ImpairmentsConfig { delay: 33.0, carrier_offset: cfo, sample_offset_ppm: ppm, ..ImpairmentsConfig::default() };
+        let rx = Link { paths: 2, doppler: 4e-6, impairments, ..Link::default() }.receive(&frame, 1_500_000, seed);
+        let (out, status) = follow(&frame, &rx);
+        println!("cfo {cfo:e} ppm {ppm}: {} pairs, gaps {:?}, {status:?}", out.rx.len(), out.gaps);
+        for k in 0..out.rx.len() / 100_000 {
+            let part = Pairs { tx: out.tx[k * 100_000..(k + 1) * 100_000].to_vec(), rx: out.rx[k * 100_000..(k + 1) * 100_000].to_vec(), ..Pairs::default() };
+            print!(" {:.1}", fit_db(&part, 0));
         }
-        sync.finish(&mut out).unwrap();
-        let status = sync.status();
-        let told = format!("jitter {jitter}, every {every}, {lost} lost: {} pairs, gaps {:?}, {status:?}", out.rx.len(), out.gaps);
-        println!("{told}");
-        assert!(fit_db(&out, 0) < fit_db(&clean, 0) + 0.5, "{told}");
-        assert_eq!((status.state, status.searches), (State::Locked, 1), "{told}");
-        if lost == 0 {
-            assert!(out.gaps.is_empty() && out.rx.len() == 300_000, "{told}");
-        } else if every == 1 {
-            assert_eq!((out.gaps.clone(), status.doubtful_samples), (vec![(150_000, lost as u64)], 0), "{told}");
-        }
+        println!();
     }
 }
