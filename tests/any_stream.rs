@@ -2,7 +2,7 @@
 
 use kaflow::Complex32;
 use kaflow::channel::{Scenario, TestBed};
-use kaflow::filter::registry::{self, RECIPES, Recipe, Value, Values};
+use kaflow::filter::registry::{self, RECIPES, Recipe, Task, Value, Values};
 use kaflow::filter::{Guard, Tracker};
 
 const TAPS: usize = 4;
@@ -33,7 +33,7 @@ fn nmse_db(rx: &[Complex32], prediction: &[Complex32]) -> f64 {
 }
 
 fn trackers() -> impl Iterator<Item = &'static Recipe> {
-    RECIPES.iter().filter(|recipe| recipe.tracks())
+    RECIPES.iter().filter(|recipe| matches!(recipe.task(), Task::Regression | Task::Stream))
 }
 
 #[test]

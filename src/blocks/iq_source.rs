@@ -75,11 +75,6 @@ impl<O: CpuBufferWriter<Item = Complex32>> IqSource<O> {
         self
     }
 
-    /// The recording.
-    pub fn recording(&self) -> &Recording {
-        &self.recording
-    }
-
     /// A handle that says why the block failed, if it did.
     pub fn fault(&self) -> Fault {
         self.fault.clone()

@@ -74,27 +74,38 @@ mod window;
 pub use amplifier::Amplifier;
 pub use bed_source::BedSource;
 pub use clip::Clip;
-pub use controls::{Command, Controls};
+pub use controls::Command;
+pub use controls::Controls;
 pub use count::Count;
-pub use detect::{Classifier, Detect, Soft};
+pub use detect::Classifier;
+pub use detect::Detect;
+pub use detect::Soft;
 pub use fading::Fading;
 pub use fading_mimo::FadingMimo;
 pub use fault::Fault;
 pub use impair::Impair;
-pub use iq_sink::{IqSink, Recorder};
+pub use iq_sink::IqSink;
+pub(crate) use iq_sink::Recorder;
 pub use iq_source::IqSource;
-pub use latency::Latency;
+pub(crate) use latency::Latency;
 pub use meter::Meter;
 pub use ofdm_rx::OfdmRx;
 pub use ofdm_tx::OfdmTx;
-pub use probe::{Probe, Report, Summary};
+pub(crate) use probe::Report;
+pub use probe::{Probe, Summary};
 #[cfg(feature = "soapy")]
 pub use repeat::Repeat;
-pub use scope::Stretch;
+pub(crate) use scope::Stretch;
 #[cfg(feature = "soapy")]
-pub use soapy::{End, Radio, RadioConfig, check_device, open_device};
+pub use soapy::End;
 #[cfg(feature = "soapy")]
-pub use soapy_drive::{CLIPPING_LIMIT_DB, Drive};
+pub use soapy::Radio;
+#[cfg(feature = "soapy")]
+pub use soapy::RadioConfig;
+#[cfg(feature = "soapy")]
+pub(crate) use soapy::{check_device, open_device};
+#[cfg(feature = "soapy")]
+pub use soapy_drive::Drive;
 #[cfg(feature = "soapy")]
 pub use soapy_health::{Health, Level};
 #[cfg(feature = "soapy")]
@@ -104,9 +115,14 @@ pub use soapy_source::SoapySource;
 #[cfg(feature = "soapy")]
 pub use soapy_tune::ReadBack;
 pub use staged::Staged;
-pub use sync::{Sync, SyncStatus, SyncWatch};
-pub use tags::{GAP, TIME, gap, gap_length};
-pub use taps::TapHistory;
+pub use sync::Sync;
+pub use sync::SyncStatus;
+pub use sync::SyncWatch;
+pub use tags::GAP;
+pub use tags::TIME;
+pub use tags::gap;
+pub use tags::gap_length;
+pub(crate) use taps::TapHistory;
 pub use track::Track;
 pub use track_mimo::TrackMimo;
-pub use tracking::Snapshot;
+pub(crate) use tracking::Snapshot;

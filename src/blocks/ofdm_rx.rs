@@ -99,11 +99,6 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
         self.keep.as_deref().unwrap_or_default()
     }
 
-    /// The receiver: what it has learned of the amplifier, say.
-    pub fn receiver(&self) -> &Receiver {
-        &self.receiver
-    }
-
     /// Frames received.
     pub fn received(&self) -> u64 {
         self.received

@@ -75,11 +75,6 @@ where
         Self { input: I::default(), output, stage, fault: Fault::default() }
     }
 
-    /// The stage inside.
-    pub fn stage(&self) -> &S {
-        &self.stage
-    }
-
     /// A handle that says why the block failed, if it did.
     pub fn fault(&self) -> Fault {
         self.fault.clone()

@@ -205,12 +205,12 @@ where
     }
 
     /// How long samples stayed in the block, and how busy it was.
-    pub fn latency(&self) -> &Latency {
+    pub(crate) fn latency(&self) -> &Latency {
         &self.latency
     }
 
     /// All of this together.
-    pub fn summary(&self) -> Summary {
+    pub(crate) fn summary(&self) -> Summary {
         Summary {
             series: self.core.series.clone(),
             centres: self.core.tracker.size(),

@@ -24,14 +24,14 @@ impl Quantiser {
     }
 
     /// Sets the number of bits: 0 for an ideal converter, or 2 to 24.
-    pub fn set_bits(&mut self, bits: u32) -> Result<()> {
+    pub(crate) fn set_bits(&mut self, bits: u32) -> Result<()> {
         require(bits != 1 && bits <= 24, "adc_bits", "between 2 and 24, or 0 for an ideal converter", f64::from(bits))?;
         self.bits = bits;
         Ok(())
     }
 
     /// Sets the amplitude at which each part saturates.
-    pub fn set_full_scale(&mut self, full_scale: f64) -> Result<()> {
+    pub(crate) fn set_full_scale(&mut self, full_scale: f64) -> Result<()> {
         require(full_scale.is_finite() && full_scale > 0.0, "full_scale", "more than 0", full_scale)?;
         self.full_scale = full_scale;
         Ok(())

@@ -27,7 +27,7 @@ impl CarrierOffset {
     }
 
     /// Sets the frequency in cycles per sample.
-    pub fn set_frequency(&mut self, frequency: f64) -> Result<()> {
+    pub(crate) fn set_frequency(&mut self, frequency: f64) -> Result<()> {
         require(frequency.abs() <= 0.5, "carrier_offset", "between -0.5 and 0.5 cycles per sample", frequency)?;
         self.frequency = frequency;
         self.oscillator.set_frequency(frequency);
@@ -76,14 +76,14 @@ impl PhaseNoise {
     }
 
     /// Sets the linewidth in cycles per sample.
-    pub fn set_linewidth(&mut self, linewidth: f64) -> Result<()> {
+    pub(crate) fn set_linewidth(&mut self, linewidth: f64) -> Result<()> {
         require((0.0..=0.5).contains(&linewidth), "linewidth", "between 0 and 0.5 cycles per sample", linewidth)?;
         self.linewidth = linewidth;
         Ok(())
     }
 
     /// Sets the bandwidth of the loop in cycles per sample.
-    pub fn set_loop_bandwidth(&mut self, bandwidth: f64) -> Result<()> {
+    pub(crate) fn set_loop_bandwidth(&mut self, bandwidth: f64) -> Result<()> {
         require((0.0..=0.15).contains(&bandwidth), "loop_bandwidth", "between 0 and 0.15 cycles per sample", bandwidth)?;
         self.loop_bandwidth = bandwidth;
         Ok(())

@@ -26,7 +26,7 @@ impl IqImbalance {
     }
 
     /// Sets the gain imbalance in dB.
-    pub fn set_gain_db(&mut self, gain_db: f64) -> Result<()> {
+    pub(crate) fn set_gain_db(&mut self, gain_db: f64) -> Result<()> {
         require(gain_db.abs() <= 20.0, "iq_gain_db", "between -20 and 20", gain_db)?;
         self.gain_db = gain_db;
         self.update();
@@ -34,7 +34,7 @@ impl IqImbalance {
     }
 
     /// Sets the phase imbalance in degrees.
-    pub fn set_phase_deg(&mut self, phase_deg: f64) -> Result<()> {
+    pub(crate) fn set_phase_deg(&mut self, phase_deg: f64) -> Result<()> {
         require(phase_deg.abs() <= 45.0, "iq_phase_deg", "between -45 and 45", phase_deg)?;
         self.phase_deg = phase_deg;
         self.update();

@@ -99,7 +99,7 @@ impl Impairments {
     }
 
     /// A receiver with a noise source of its own and an oscillator that others with the same `seed` share.
-    pub fn with_noise(config: &ImpairmentsConfig, noise: Noise, seed: u64) -> Result<Self> {
+    pub(crate) fn with_noise(config: &ImpairmentsConfig, noise: Noise, seed: u64) -> Result<Self> {
         Ok(Self {
             clock: SampleOffset::new(config.sample_offset_ppm, config.delay)?,
             carrier: CarrierOffset::new(config.carrier_offset, config.carrier_phase)?,
@@ -143,7 +143,7 @@ impl Impairments {
     }
 
     /// Sets the mean power that the signal is taken to have; noise and the converter's full scale follow.
-    pub fn set_signal_power(&mut self, power: f64, headroom_db: f64) -> Result<()> {
+    pub(crate) fn set_signal_power(&mut self, power: f64, headroom_db: f64) -> Result<()> {
         self.noise.set_signal_power(power)?;
         let total = power + self.noise.power();
         if total > 0.0 {
@@ -154,7 +154,7 @@ impl Impairments {
     }
 
     /// The mean power of the noise.
-    pub fn noise_power(&self) -> f64 {
+    pub(crate) fn noise_power(&self) -> f64 {
         self.noise.power()
     }
 

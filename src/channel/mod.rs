@@ -46,17 +46,30 @@ mod scenario;
 mod testbed;
 
 pub use adc::Quantiser;
-pub use amplifier::{Amplifier, AmplifierConfig, Clip, Model, Point, Term};
-pub use carrier::{CarrierOffset, PhaseNoise};
-pub use dropper::{Dropper, Gap};
-pub use fading::{Fading, FadingConfig};
-pub use front_end::{DcOffset, IqImbalance};
-pub use impairments::{Impairments, ImpairmentsConfig};
+pub use amplifier::Amplifier;
+pub use amplifier::AmplifierConfig;
+pub use amplifier::Clip;
+pub use amplifier::Model;
+pub use amplifier::Point;
+pub use amplifier::Term;
+pub use carrier::CarrierOffset;
+pub use carrier::PhaseNoise;
+pub use dropper::Dropper;
+pub use dropper::Gap;
+pub use fading::Fading;
+pub use fading::FadingConfig;
+pub use front_end::DcOffset;
+pub use front_end::IqImbalance;
+pub use impairments::Impairments;
+pub use impairments::ImpairmentsConfig;
 pub use noise::Noise;
-pub use profile::{Doppler, Exponential, Profile};
+pub use profile::Doppler;
+pub use profile::Exponential;
+pub use profile::Profile;
 pub use resample::SampleOffset;
 pub use scenario::Scenario;
-pub use testbed::{Chunk, TestBed};
+pub(crate) use testbed::Chunk;
+pub use testbed::TestBed;
 
 use num_complex::Complex32;
 

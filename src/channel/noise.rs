@@ -59,7 +59,7 @@ impl Noise {
     }
 
     /// Sets the ratio of signal power to noise power in dB; infinity switches the noise off.
-    pub fn set_snr_db(&mut self, snr_db: f64) -> Result<()> {
+    pub(crate) fn set_snr_db(&mut self, snr_db: f64) -> Result<()> {
         let ok = snr_db == f64::INFINITY || snr_db.abs() <= 300.0;
         require(ok, "snr_db", "between -300 and 300, or inf for no noise", snr_db)?;
         self.snr_db = snr_db;

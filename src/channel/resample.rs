@@ -31,14 +31,14 @@ impl SampleOffset {
     }
 
     /// Sets the offset of the sampling period in parts per million from the next output on.
-    pub fn set_ppm(&mut self, ppm: f64) -> Result<()> {
+    pub(crate) fn set_ppm(&mut self, ppm: f64) -> Result<()> {
         require(ppm.abs() <= 1e5, "sample_offset_ppm", "between -100000 and 100000", ppm)?;
         self.ppm = ppm;
         Ok(())
     }
 
     /// Changes `sample_offset_ppm`.
-    pub fn set(&mut self, name: &str, value: f64) -> Result<()> {
+    pub(crate) fn set(&mut self, name: &str, value: f64) -> Result<()> {
         match name {
             "sample_offset_ppm" => self.set_ppm(value),
             _ => Err(no_such("sampling offset", name, &["sample_offset_ppm"])),
@@ -61,7 +61,7 @@ impl SampleOffset {
     }
 
     /// Back to the first sample.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         let whole = self.delay.ceil();
         self.buffer.clear();
         self.buffer.resize(whole as usize + BEFORE, Complex32::ZERO);

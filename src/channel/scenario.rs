@@ -144,12 +144,12 @@ impl Scenario {
     }
 
     /// Transmit antennas.
-    pub fn tx_antennas(&self) -> usize {
+    pub(crate) fn tx_antennas(&self) -> usize {
         self.fading.as_ref().map_or(1, |f| f.tx_antennas)
     }
 
     /// Receive antennas.
-    pub fn rx_antennas(&self) -> usize {
+    pub(crate) fn rx_antennas(&self) -> usize {
         self.fading.as_ref().map_or(1, |f| f.rx_antennas)
     }
 }

@@ -39,7 +39,7 @@
 //! what it knows, and does not learn. An update that would overflow is not made, so predictions are finite as long as the filter's numbers are in range.
 
 mod covariance;
-pub mod em;
+pub(crate) mod em;
 pub mod ensemble;
 mod guard;
 mod kernel_filter;
@@ -60,14 +60,25 @@ mod windowed;
 #[cfg(feature = "blocks")]
 pub(crate) use guard::CleanWindow;
 pub use guard::Guard;
-pub use kernel_filter::{Admit, Dynamics, Evict, KernelFilter};
+pub use kernel_filter::Evict;
+pub(crate) use kernel_filter::{Admit, Dynamics, KernelFilter};
 pub use krlst::KrlsT;
-pub use linear::{Kalman, Rls};
+pub use linear::Kalman;
+pub use linear::Rls;
 pub use lms::Lms;
 pub use memory_polynomial::MemoryPolynomial;
 pub use nlms::Nlms;
-pub use portrait::{Portrait, Weight};
-pub use recipes::{GaussianKernelFilter, bernoulli_klms, fklms, klms, multinomial_klms, norma, poisson_klms, qklms, steady_state_error};
+pub use portrait::Portrait;
+pub use portrait::Weight;
+pub use recipes::GaussianKernelFilter;
+pub use recipes::bernoulli_klms;
+pub use recipes::fklms;
+pub use recipes::klms;
+pub use recipes::multinomial_klms;
+pub use recipes::norma;
+pub use recipes::poisson_klms;
+pub use recipes::qklms;
+pub use recipes::steady_state_error;
 pub use residual::Residual;
 pub use windowed::Window;
 

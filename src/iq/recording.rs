@@ -169,12 +169,12 @@ impl Recording {
     }
 
     /// The kind of file.
-    pub fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> Format {
         self.format
     }
 
     /// The file that holds the samples.
-    pub fn data_path(&self) -> &Path {
+    pub(crate) fn data_path(&self) -> &Path {
         &self.data
     }
 
@@ -203,11 +203,6 @@ impl Recording {
         self.len == 0
     }
 
-    /// Stretches without a hole, in order.
-    pub fn segments(&self) -> &[Segment] {
-        &self.segments
-    }
-
     /// All holes, in order.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
         self.segments.iter().filter(|s| s.missing > 0).map(|s| Gap { at: s.start, missing: s.missing })
@@ -228,7 +223,7 @@ impl Recording {
     }
 
     /// The place of the next sample to be read.
-    pub fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.position
     }
 

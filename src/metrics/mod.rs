@@ -13,12 +13,18 @@ use num_complex::{Complex, Complex64};
 
 use crate::Real;
 
-pub use amplifier::{AmCurve, AmPoint, papr_db, power};
+pub use amplifier::AmCurve;
+pub(crate) use amplifier::AmPoint;
+pub use amplifier::papr_db;
+pub use amplifier::power;
 pub use error::{Ber, Evm};
 pub use percentile::Percentiles;
-pub use series::{Row, Series, nmse_db};
-pub use spectrum::{Psd, welch};
-pub use spread::Spread;
+pub use series::Row;
+pub use series::Series;
+pub use series::nmse_db;
+pub use spectrum::Psd;
+pub use spectrum::welch;
+pub(crate) use spread::Spread;
 
 fn wide<T: Real>(z: Complex<T>) -> Complex64 {
     Complex64::new(z.re.wide(), z.im.wide())

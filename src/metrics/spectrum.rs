@@ -115,7 +115,7 @@ impl Psd {
     }
 
     /// The density in dB (of power in each Hz), finite in every bin.
-    pub fn db(&self) -> Vec<f64> {
+    pub(crate) fn db(&self) -> Vec<f64> {
         self.density.iter().map(|&p| db(p, 1.0)).collect()
     }
 }

@@ -71,7 +71,7 @@ impl Clip {
     }
 
     /// Largest magnitude for a signal of rms 1.
-    pub fn level(&self) -> f64 {
+    pub(crate) fn level(&self) -> f64 {
         libm::pow(10.0, self.level_db / 20.0)
     }
 }

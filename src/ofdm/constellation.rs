@@ -29,7 +29,7 @@ impl Modulation {
     pub const ALL: [Self; 5] = [Self::Bpsk, Self::Qpsk, Self::Qam16, Self::Qam64, Self::Qam256];
 
     /// The name as options and files spell it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Bpsk => "bpsk",
             Self::Qpsk => "qpsk",
@@ -147,11 +147,6 @@ impl Constellation {
             })
             .collect();
         Self { modulation, points, labels: (0..levels).map(gray).collect(), inverse_distance: (1.0 / d) as f32 }
-    }
-
-    /// Which modulation this is.
-    pub fn modulation(&self) -> Modulation {
-        self.modulation
     }
 
     /// All points, that of label 0 first.

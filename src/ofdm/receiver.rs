@@ -120,12 +120,12 @@ impl Receiver {
     }
 
     /// The waveform.
-    pub fn config(&self) -> &Config {
+    pub(crate) fn config(&self) -> &Config {
         &self.config
     }
 
     /// Back to the start of a stream.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.search_afresh(0);
         self.rejected = 0;
     }
@@ -151,7 +151,7 @@ impl Receiver {
     }
 
     /// How near anything came to being a frame: for somebody who wonders why there is none.
-    pub fn sighted(&self) -> Sighted {
+    pub(crate) fn sighted(&self) -> Sighted {
         let ((short, short_needed), (long, long_needed)) = (self.detector.best(), self.synchronizer.best());
         Sighted { short, short_needed, long, long_needed }
     }

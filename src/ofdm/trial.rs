@@ -42,7 +42,7 @@ pub enum Contender {
 
 impl Contender {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Detector(Method::OneTap),
         Self::Detector(Method::Dar),
         Self::Detector(Method::Bdar),
@@ -90,7 +90,7 @@ impl Score {
     }
 
     /// Packet errors.
-    pub fn per(&self) -> f64 {
+    pub(crate) fn per(&self) -> f64 {
         self.lost as f64 / self.packets.max(1) as f64
     }
 
@@ -100,7 +100,7 @@ impl Score {
     }
 
     /// Adds what another one has counted.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.bits += other.bits;
         self.errors += other.errors;
         self.packets += other.packets;
@@ -307,7 +307,7 @@ fn narrow(z: Complex64) -> Complex32 {
 
 /// The SNR at which packet errors fall to `target`, on a straight line in their logarithm between the measured points (SNR in dB, packet errors); `None` where they
 /// do not.
-pub fn snr_at(points: &[(f64, f64)], target: f64) -> Option<f64> {
+pub(crate) fn snr_at(points: &[(f64, f64)], target: f64) -> Option<f64> {
     let level = |per: f64| db(per.max(1e-4), 1.0);
     let after = points.iter().position(|&(_, per)| per <= target)?;
     let &(snr, per) = points.get(after)?;

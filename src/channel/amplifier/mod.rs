@@ -121,7 +121,7 @@ impl Amplifier {
     }
 
     /// Sets the input back-off in dB; negative is overdriven.
-    pub fn set_ibo_db(&mut self, ibo_db: f64) -> Result<()> {
+    pub(crate) fn set_ibo_db(&mut self, ibo_db: f64) -> Result<()> {
         require(ibo_db.abs() <= 200.0, "ibo_db", "between -200 and 200", ibo_db)?;
         self.ibo_db = ibo_db;
         self.update();
@@ -137,7 +137,7 @@ impl Amplifier {
     }
 
     /// Sets the knee `p` of a Rapp amplifier.
-    pub fn set_smoothness(&mut self, smoothness: f64) -> Result<()> {
+    pub(crate) fn set_smoothness(&mut self, smoothness: f64) -> Result<()> {
         let Model::Rapp { .. } = self.model else {
             return Err(Error::parameter("smoothness", "set on a rapp amplifier", smoothness));
         };
@@ -145,11 +145,6 @@ impl Amplifier {
         self.shape = Shape::Static(Curve::new(&model)?);
         self.model = model;
         Ok(())
-    }
-
-    /// What it does to the envelope.
-    pub fn model(&self) -> &Model {
-        &self.model
     }
 
     fn update(&mut self) {

@@ -100,7 +100,7 @@ impl Fading {
     }
 
     /// Sets a constant Doppler frequency `f_d T` from the next sample on.
-    pub fn set_doppler(&mut self, doppler: f64) -> Result<()> {
+    pub(crate) fn set_doppler(&mut self, doppler: f64) -> Result<()> {
         let doppler = Doppler::Constant(doppler);
         doppler.validate()?;
         self.config.doppler = doppler;
@@ -108,7 +108,7 @@ impl Fading {
     }
 
     /// Sets the Rician factor of the first path in dB; minus infinity for Rayleigh. The taps follow within one node, `1/32` of a Doppler period.
-    pub fn set_rician_k_db(&mut self, k_db: f64) -> Result<()> {
+    pub(crate) fn set_rician_k_db(&mut self, k_db: f64) -> Result<()> {
         let ok = k_db == f64::NEG_INFINITY || k_db.abs() <= 100.0;
         require(ok, "rician_k_db", "between -100 and 100, or -inf for Rayleigh fading", k_db)?;
         let power = self.config.profile.paths()?[0].1;

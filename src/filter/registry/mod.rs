@@ -24,7 +24,7 @@ mod values;
 
 use std::any::{Any, TypeId};
 
-pub use look::Dash;
+pub(crate) use look::Dash;
 pub(crate) use look::Hue;
 #[cfg(any(feature = "cli", test))]
 pub(crate) use parameter::Spacing;
@@ -32,8 +32,9 @@ pub(crate) use parameter::{Parameter, Preset, Unit};
 pub(super) use parameter::{below_one, log, odd, scaled};
 #[cfg(feature = "cli")]
 pub(crate) use settings::Inputs;
-pub use settings::Settings;
-pub use values::{Value, Values};
+pub(crate) use settings::Settings;
+pub use values::Value;
+pub use values::Values;
 
 use super::{Filter, KernelFilter, Tracker, ensemble, krlst, linear, lms, memory_polynomial, nlms, recipes, residual};
 use crate::kernel::Kernel;
@@ -137,7 +138,7 @@ impl Recipe {
     }
 
     /// Whether it predicts a complex stream.
-    pub fn tracks(&self) -> bool {
+    pub(crate) fn tracks(&self) -> bool {
         matches!(self.task(), Task::Regression | Task::Stream)
     }
 

@@ -64,7 +64,7 @@ pub struct Pairs {
 
 impl Pairs {
     /// Empty again.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.tx.clear();
         self.rx.clear();
         self.gaps.clear();

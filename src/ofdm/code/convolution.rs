@@ -31,7 +31,7 @@ impl Rate {
     pub const ALL: [Self; 3] = [Self::Half, Self::TwoThirds, Self::ThreeQuarters];
 
     /// The name as options and files spell it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Half => "1/2",
             Self::TwoThirds => "2/3",
