@@ -72,9 +72,9 @@ fn spoil(kind: &str, (mut tx, mut rx): Streams, at: usize) -> Streams {
 }
 
 fn recovers(from: &[&str]) {
-    const AT: usize = 6000;
-    let clean = simulated("d", 5, 27_000);
-    let after = AT + 18_000..AT + 20_000;
+    const AT: usize = 4000;
+    let clean = simulated("d", 5, 17_000);
+    let after = AT + 10_000..AT + 12_000;
     let mut worse = Vec::new();
     for recipe in trackers() {
         // Built before the garbage comes: what its power is nobody knows.
