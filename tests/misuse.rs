@@ -218,3 +218,36 @@ fn slices_of_unequal_length_are_refused_alike_by_every_tracker_before_anything_i
     let words = catch_unwind(AssertUnwindSafe(|| guard.track(&samples, &samples[..3], &mut [], None))).unwrap_err();
     assert!(words.downcast_ref::<String>().unwrap().contains("3 samples of rx"));
 }
+
+#[cfg(feature = "iq")]
+#[test]
+fn the_synchroniser_takes_any_place_and_any_frame() {
+    use kaflow::iq::align::Options;
+    use kaflow::iq::{Pairs, Synchroniser};
+    let mut a = Attempts(Vec::new());
+    let samples: Vec<_> = (0..600).map(|n| Complex32::from_polar(1.0, (n * n) as f32)).collect();
+    for delay in [i64::MIN, i64::MAX, -5, 5] {
+        for (tx, rx) in [(u64::MAX, 0), (0, u64::MAX), (1, 1)] {
+            a.at(&format!("Synchroniser::delay({delay}), advance {tx} {rx}"), || {
+                let (mut sync, mut out) = (Synchroniser::delay(delay).advance(tx, rx).skip(u64::MAX), Pairs::default());
+                sync.send(&samples, Some(u64::MAX));
+                sync.receive(&samples, Some(u64::MAX));
+                sync.finish(&mut out)
+            });
+        }
+    }
+    for length in [0, 1, 255] {
+        assert!(a.at("Synchroniser::repeated", || Synchroniser::repeated(samples[..length].to_vec())).is_some());
+    }
+    for (samples_used, max_delay) in [(0, 10), (usize::MAX, usize::MAX), (600, 0)] {
+        for length in [0, 1, 600] {
+            a.at("Synchroniser::search", || {
+                let (mut sync, mut out) = (Synchroniser::search(Options { max_delay, samples: samples_used }), Pairs::default());
+                sync.send(&samples[..length], None);
+                sync.receive(&samples, None);
+                sync.finish(&mut out)
+            });
+        }
+    }
+    assert!(a.0.is_empty(), "{:#?}", a.0);
+}
