@@ -187,6 +187,7 @@ fn json(subject: &Subject, outcome: &Outcome, filters: &[Tracked<'_>], figures: 
         "sample_rate": subject.sample_rate,
         "skip": subject.skip,
         "gap_samples": gap_samples(outcome),
+        "rim_samples": outcome.sync.iter().map(|sync| sync.rim_samples).max().unwrap_or(0),
         "interrupted": outcome.interrupted,
         "filters": filters,
     });

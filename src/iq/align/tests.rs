@@ -413,7 +413,7 @@ fn chirps_and_zadoff_chu_sequences_are_aligned() {
                 println!("{told}: off by {:.3}, {found:?}", found.delay - delay);
                 // At any moment a chirp is a tone: several paths look like one between them.
                 let tolerance = if paths > 1 { 1.0 } else { 0.1 };
-                assert!((found.delay - delay).abs() < tolerance && found.explained > 0.7, "{told}: {found:?}");
+                assert!((found.delay - delay).abs() < tolerance && found.explained > 0.4, "{told}: {found:?}");
             }
         }
     }
