@@ -2,10 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use kaflow::channel::{
-    Amplifier, CarrierOffset, DcOffset, Dropper, Fading, FadingConfig, Impairments, ImpairmentsConfig, IqImbalance, Model, Noise,
-    PhaseNoise, Profile, Quantiser, SampleOffset, Scenario, TestBed,
-};
+use kaflow::channel::{Amplifier, Dropper, Fading, FadingConfig, Impairments, ImpairmentsConfig, Model, Noise, Profile, Scenario, TestBed};
 use kaflow::filter::ensemble::{Ensemble, EnsembleConfig};
 use kaflow::filter::registry::{self, RECIPES, Recipe, Task, Value, Values};
 use kaflow::filter::{
@@ -156,17 +153,6 @@ fn every_part_of_the_test_bed_refuses_absurd_arguments() {
     let mut a = Attempts(Vec::new());
     a.numbers("Amplifier", |v| Amplifier::new(Model::Rapp { smoothness: 2.0 }, v));
     a.numbers("Amplifier, smoothness", |v| Amplifier::new(Model::Rapp { smoothness: v }, 0.0));
-    a.numbers("CarrierOffset", |v| CarrierOffset::new(v, 0.0));
-    a.numbers("CarrierOffset, phase", |v| CarrierOffset::new(0.0, v));
-    a.numbers("PhaseNoise", |v| PhaseNoise::new(v, 0.0, 1));
-    a.numbers("DcOffset", |v| DcOffset::new(v, 0.0));
-    a.numbers("IqImbalance", |v| IqImbalance::new(v, 0.0));
-    a.numbers("SampleOffset", |v| SampleOffset::new(v, 0.0));
-    a.numbers("SampleOffset, delay", |v| SampleOffset::new(0.0, v));
-    a.numbers("Quantiser", |v| Quantiser::new(8, v));
-    for bits in [0, 1, 64, u32::MAX] {
-        a.at("Quantiser, bits", || Quantiser::new(bits, 1.0));
-    }
     a.numbers("Dropper", |v| Dropper::new(v, 10.0, 1));
     a.numbers("Dropper, length", |v| Dropper::new(0.1, v, 1));
     a.at("Noise", || Noise::new(f64::NAN, 1));
@@ -174,7 +160,17 @@ fn every_part_of_the_test_bed_refuses_absurd_arguments() {
     for taps in [0, u32::MAX] {
         a.at("Fading, taps", || Fading::new(&FadingConfig::new(Profile::exponential(taps, 3.0), 0.0), 1));
     }
-    a.numbers("Impairments", |v| Impairments::new(&ImpairmentsConfig { carrier_offset: v, ..ImpairmentsConfig::default() }, 10.0, 1));
+    a.numbers("Impairments, carrier", |v| {
+        Impairments::new(&ImpairmentsConfig { carrier_offset: v, ..ImpairmentsConfig::default() }, 10.0, 1)
+    });
+    a.numbers("Impairments, delay", |v| Impairments::new(&ImpairmentsConfig { delay: v, ..ImpairmentsConfig::default() }, 10.0, 1));
+    a.numbers("Impairments, clock", |v| {
+        Impairments::new(&ImpairmentsConfig { sample_offset_ppm: v, ..ImpairmentsConfig::default() }, 10.0, 1)
+    });
+    a.numbers("Impairments, DC", |v| Impairments::new(&ImpairmentsConfig { dc_re: v, ..ImpairmentsConfig::default() }, 10.0, 1));
+    a.numbers("Impairments, phase noise", |v| {
+        Impairments::new(&ImpairmentsConfig { linewidth: v, ..ImpairmentsConfig::default() }, 10.0, 1)
+    });
     for samples in [0, 3] {
         a.at("TestBed, samples", || TestBed::run(&Scenario { samples, ..Scenario::preset("a")? }));
     }

@@ -30,8 +30,7 @@ pub(crate) use colour::viridis;
 pub(crate) use colour::{Colour, Dash, Style, style_at, style_of, styles_of};
 pub(crate) use figure::{Figure, Grid, Inset, Mark, Panel};
 pub(crate) use run::{NmseCurve, Part, Series, Taps, Weights, lines, nmse_over_time, taps_over_time, weights};
-pub(crate) use signal::Constellation;
-pub(crate) use signal::{AmplifierCurve, Histogram, am_am_pm, constellations, envelope_histogram, psd, spectrogram};
+pub(crate) use signal::{AmplifierCurve, Constellation, Histogram, am_am_pm, constellations, envelope_histogram, psd, spectrogram};
 pub(crate) use study::{Bar, Candidate, Field, bars, fields, landscape, repeats};
 
 use crate::{Result, files as whole};
@@ -47,7 +46,7 @@ impl Figure {
         png::write(&layout::scene(self))
     }
 
-    /// Writes `path` when it ends in `.svg` or `.png`, else both `path.svg` and `path.png`, and says what it wrote. Each file appears whole or not at
+    /// Writes `path` when it ends in `.svg` or `.png`, else both `path.svg` and `path.png` (`-` is standard output and SVG), and says what it wrote. Each file appears whole or not at
     /// all, and replaces one that was there; folders are not made.
     pub(crate) fn save(&self, path: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
         let path = path.as_ref();
@@ -68,7 +67,7 @@ impl Figure {
 /// The files that [`Figure::save`] writes for `path`: for callers that refuse to overwrite.
 pub(crate) fn files(path: &Path) -> Vec<PathBuf> {
     let ending = path.extension().map(|e| e.to_ascii_lowercase());
-    if ending.is_some_and(|e| e == "svg" || e == "png") {
+    if ending.is_some_and(|e| e == "svg" || e == "png") || path.as_os_str() == "-" {
         return vec![path.to_owned()];
     }
     // Added, not exchanged: "run.v2" is a name without an ending of ours.
