@@ -94,25 +94,29 @@ impl Watch {
     }
 
     /// Looks at the predictions of at most [`room`](Self::room) samples that were learned, and mutes those that are not to be believed. True where the tracker has to start again now.
+    #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "what is not a number must fail")]
     pub(super) fn look<T: Real>(&mut self, rx: &[Complex<T>], prediction: &mut [Complex<T>]) -> bool {
         let allowed = PATIENCE * self.levels[0].max(self.levels[1]);
+        // Beside the fastest tracker every load and store counts.
+        let (mut power, mut worse, mut excess, mut peak) = (self.power, self.worse, self.excess, self.peak);
         for (y, p) in rx.iter().zip(prediction) {
-            let (e, y, bound) = (square(*y - *p), square(*y), LARGEST * self.peak);
-            // Written so that what is not a number is none.
-            if self.muted || !(square(*p) <= bound) {
+            let (e, y) = (square(*y - *p), square(*y));
+            // Comparisons are written so that what is not a number is none, and fails.
+            if self.muted || !(square(*p) <= LARGEST * peak) {
                 *p = Complex::zero();
             }
-            self.peak = self.peak.max(y);
+            peak = if y > peak { y } else { peak };
             // One absurd prediction, which was not passed on, is forgiven.
-            let e = if e.is_finite() { e.min(2.0 * LARGEST * self.peak) } else { f64::NAN };
-            self.power += y;
-            self.worse += e - y;
-            self.excess += e - SLACK * y;
-            // Written so that what is not a number fails.
-            if !(self.excess <= allowed || self.excess <= STEP * self.power || self.failed) {
+            let most = 2.0 * LARGEST * peak;
+            let e = if e > most { most } else { e };
+            power += y;
+            worse += e - y;
+            excess += e - SLACK * y;
+            if !(excess <= allowed || excess <= STEP * power || self.failed) {
                 self.fail();
             }
         }
+        (self.power, self.worse, self.excess, self.peak) = (power, worse, excess, peak);
         self.at += rx.len() as u64;
         self.at >= BLOCK && self.end_block()
     }
