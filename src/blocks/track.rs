@@ -214,6 +214,7 @@ where
         Summary {
             series: self.core.series.clone(),
             centres: self.core.tracker.size(),
+            restarts: self.core.tracker.restarts(),
             latency: self.latency.clone(),
             taps: self.core.observed.as_ref().map(|o| o.taps.clone()).unwrap_or_default(),
             stretch: self.core.observed.as_ref().and_then(|o| o.scope.last()),

@@ -75,6 +75,7 @@ impl<T: Tracker<f32>> Core<T> {
             nmse_db: self.series.last().nmse_db(),
             nmse_total_db: self.series.total().nmse_db(),
             centres: self.tracker.size(),
+            restarts: self.tracker.restarts(),
             adapts: !self.tracker.frozen(),
             bypass: self.bypass,
             spread: self.spread,
