@@ -11,13 +11,13 @@
 
 mod ops;
 
-use num_complex::{Complex, Complex64};
+use num_complex::Complex64;
 use serde::{Deserialize, Serialize};
 
 use super::constants::*;
 use super::evidence::{Evidence, LEAST, NOTHING};
 use super::features::{Feature, Streams, seconds};
-use super::lanes::Sums;
+use super::average::Sums;
 use super::matrix::Matrix;
 use super::planes::Planes;
 use crate::Real;
@@ -181,18 +181,21 @@ impl<T: Real> Bank<T> {
         }
     }
 
-    /// Sums over the members for sample `at` of the block, and evidence for them where `learn`.
+    /// Sums over the members for `n` samples from `at` of the block on, and evidence for them where `learn`.
     #[inline(always)]
-    pub(super) fn judge(&mut self, at: usize, y: Complex<T>, relative: T, learn: bool) -> Sums<T> {
+    pub(super) fn judge(&mut self, y: &Planes<T>, at: usize, n: usize, relative: T, learn: bool) -> Sums<T> {
         let mut sums = Sums::default();
         for (i, p) in self.predictions.iter().enumerate() {
-            let p = p.at(at);
             let (w, variance) = (self.evidence.weight.0[i], self.evidence.noise.0[i]);
-            sums.re += w * p.re;
-            sums.im += w * p.im;
-            sums.square += w * (variance + p.norm_sqr());
-            if learn {
-                self.evidence.take(i, (y - p).norm_sqr(), variance, relative);
+            let inverse = variance.recip();
+            for s in 0..n {
+                let p = p.at(at + s);
+                sums.re[s] += w * p.re;
+                sums.im[s] += w * p.im;
+                sums.square[s] += w * (variance + p.norm_sqr());
+                if learn {
+                    self.evidence.take(i, (y.at(at + s) - p).norm_sqr() * inverse, variance * relative);
+                }
             }
         }
         sums

@@ -52,6 +52,7 @@
 
 mod acquisition;
 mod adaptive;
+mod average;
 mod bank;
 mod carrier;
 mod config;
@@ -64,6 +65,7 @@ mod lanes;
 mod matrix;
 mod planes;
 mod recipe;
+mod run;
 mod shape;
 mod slow;
 mod spline;
@@ -76,6 +78,7 @@ pub use config::{EnsembleConfig, pair};
 pub(super) use recipe::RECIPE;
 
 use self::acquisition::Acquisition;
+use self::average::Average;
 use self::bank::Bank;
 use self::carrier::Carrier;
 use self::constants::*;
@@ -120,33 +123,17 @@ pub struct Ensemble<T: Real> {
     bank: Bank<T>,
     #[serde(skip)]
     white: Option<White<T>>,
-    // Outputs of the block, their predictions, the variances of these, and how much each sample counts for what is learned at the end of the block.
+    // Outputs of the block.
     y: Planes<T>,
-    p: Planes<T>,
-    v: Vec<T>,
-    weight: Vec<T>,
+    average: Average<T>,
     clock: Clock,
     carrier: Carrier,
     offset: Complex64,
     offset_variance: f64,
-    // Of the present cell: sum of weights, and of weighted errors.
-    offset_sums: (f64, Complex64),
-    // Average squared error in units of its variance: of the lanes, and of the whole.
-    surprise: f64,
-    alarm: f64,
-    // Its sum over the block, for the whole.
-    block_surprise: f64,
     // Mean power of the output.
     power: f64,
-    // Samples of the present four that were learned, and whether to weigh members after every one of them.
-    phase: usize,
-    alert: bool,
-    // One over the unit of variances.
-    relative: f64,
     taps: Vec<Complex<T>>,
     running: [bool; 2],
-    // Weights of lanes and bank.
-    shares: [T; 2],
 }
 
 /// What has been counted.
@@ -188,24 +175,14 @@ impl<T: Real> Ensemble<T> {
             bank: Bank::new(features, short),
             white: None,
             y: Planes::new(0),
-            p: Planes::new(0),
-            v: vec![T::zero(); BLOCK],
-            weight: vec![T::zero(); BLOCK],
+            average: Average::new(),
             clock: Clock { cell: 1, length: 1, next_shape: REFRESH_FIRST, ..Clock::default() },
             carrier: Carrier::default(),
             offset: Complex64::default(),
             offset_variance: OFFSET_PRIOR,
-            offset_sums: (0.0, Complex64::default()),
-            surprise: 1.0,
-            alarm: 1.0,
-            block_surprise: 0.0,
             power: 0.0,
-            phase: 0,
-            alert: true,
-            relative: 1.0,
             taps: vec![Complex::default(); config.taps],
             running: [true, true],
-            shares: [T::one(), T::zero()],
             config,
         })
     }
@@ -239,7 +216,7 @@ impl<T: Real> Ensemble<T> {
 
     /// The part of the weight that the bank for still channels has.
     pub fn stillness(&self) -> f64 {
-        self.shares[1].wide()
+        self.average.shares[1].wide()
     }
 
     /// The taps of the heaviest member, for the curve's outputs.
@@ -248,7 +225,7 @@ impl<T: Real> Ensemble<T> {
         if self.acquisition.left > 0 {
             to.iter_mut().zip(self.acquisition.position(best)).for_each(|(to, h)| *to = Complex::new(T::of(h.re), T::of(h.im)));
         } else {
-            self.shape.colour_into(self.lanes.taps.iter().map(|t| Complex::new(t.re.0[best], t.im.0[best])), to);
+            self.shape.colour_into(self.lanes.present(best, self.white.as_ref(), self.clock.at.wrapping_sub(1)), to);
         }
     }
 }
@@ -264,9 +241,9 @@ impl<T: Real> Tracker<T> for Ensemble<T> {
             let n = (rx.len() - done).min(self.clock.cell - self.clock.at);
             let from = self.clock.at;
             self.chunk(&tx[done..done + n], &rx[done..done + n], learn);
-            self.carrier.redo(&self.p, from, &mut prediction[done..done + n]);
+            self.carrier.redo(&self.average.p, from, &mut prediction[done..done + n]);
             if let Some(v) = variance.as_deref_mut() {
-                v[done..done + n].copy_from_slice(&self.v[from..from + n]);
+                v[done..done + n].copy_from_slice(&self.average.v[from..from + n]);
             }
             done += n;
             if self.clock.at == self.clock.cell {
@@ -285,8 +262,8 @@ impl<T: Real> Tracker<T> for Ensemble<T> {
     fn portrait(&self) -> Portrait {
         let mut portrait = Portrait::of_taps(&self.taps());
         let lanes =
-            self.lanes.evidence.weight.0.iter().enumerate().map(|(m, w)| (format!("span {:.0}", lanes::span(m)), *w * self.shares[0]));
-        let bank = bank::NAMES.iter().zip(self.bank.evidence.weight.0).map(|(name, w)| ((*name).to_owned(), w * self.shares[1]));
+            self.lanes.evidence.weight.0.iter().enumerate().map(|(m, w)| (format!("span {:.0}", lanes::span(m)), *w * self.average.shares[0]));
+        let bank = bank::NAMES.iter().zip(self.bank.evidence.weight.0).map(|(name, w)| ((*name).to_owned(), w * self.average.shares[1]));
         portrait.members = lanes.chain(bank).map(|(name, w)| (name, w.wide())).collect();
         let inverse = self.input.inverse();
         if inverse > 0.0 {

@@ -11,7 +11,7 @@
 use num_complex::{Complex, Complex64};
 use serde::{Deserialize, Serialize};
 
-use super::constants::{CELL, SHAPE_FLOOR, SHAPE_RIDGE, TAP_FLOOR};
+use super::constants::{SHAPE_FLOOR, SHAPE_RIDGE, TAP_FLOOR};
 use super::lanes::White;
 use super::matrix::Matrix;
 use super::planes::Planes;
@@ -198,25 +198,47 @@ impl<T: Real> Op<T> for Whiten<'_, T> {
 
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
+        let n = self.shape.columns.len();
         let mut t = self.from;
         while t < self.to {
             // Aligned to the cell, so that a vector never leaves it.
             let at = t / V::LANES * V::LANES;
-            let mut norm = V::splat(T::zero());
-            for (i, column) in self.shape.columns.iter().enumerate() {
-                let (mut a, mut b) = (V::splat(T::zero()), V::splat(T::zero()));
-                let newest = self.start + at - i;
-                for (j, c) in column.iter().enumerate() {
-                    let (x, y) = (V::read(&self.u.re, newest - j), V::read(&self.u.im, newest - j));
-                    let (re, im) = (V::splat(c.re), V::splat(c.im));
-                    a = im.fnma(y, re.fma(x, a));
-                    b = im.fma(x, re.fma(y, b));
+            let (newest, place, zero) = (self.start + at, White::<T>::place(at), V::splat(T::zero()));
+            let mut norm = zero;
+            let mut i = 0;
+            // Four taps at a time, as they look at the same samples.
+            while i < n {
+                let (mut a, mut b) = ([zero; 4], [zero; 4]);
+                for lag in i..n {
+                    let (x, y) = (V::read(&self.u.re, newest - lag), V::read(&self.u.im, newest - lag));
+                    for k in 0..4 {
+                        if i + k <= lag {
+                            let c = self.shape.columns[i + k][lag - i - k];
+                            let (re, im) = (V::splat(c.re), V::splat(c.im));
+                            a[k] = im.fnma(y, re.fma(x, a[k]));
+                            b[k] = im.fma(x, re.fma(y, b[k]));
+                        }
+                    }
                 }
-                a.write(&mut self.white.re[i], at % CELL);
-                b.write(&mut self.white.im[i], at % CELL);
-                norm = a.fma(a, b.fma(b, norm));
+                for k in 0..4.min(n - i) {
+                    let to = &mut self.white.taps[i + k];
+                    a[k].write(&mut to.re, place);
+                    b[k].write(&mut to.im, place);
+                    norm = a[k].fma(a[k], b[k].fma(b[k], norm));
+                }
+                i += 4;
             }
-            norm.write(&mut self.white.norm, at % CELL);
+            norm.write(&mut self.white.norm, place);
+            let (mut re, mut im) = (zero, zero);
+            for i in 0..n {
+                let w = &self.white.taps[i];
+                let (a, b) = (V::read(&w.re, place - 1), V::read(&w.im, place - 1));
+                let (x, y) = (V::read(&w.re, place), V::read(&w.im, place));
+                re = a.fma(x, b.fma(y, re));
+                im = b.fnma(x, a.fma(y, im));
+            }
+            re.write(&mut self.white.link.0, place);
+            im.write(&mut self.white.link.1, place);
             t = at + V::LANES;
         }
     }
@@ -262,7 +284,7 @@ mod tests {
             f64::dispatch(level, Whiten { shape: &shape, u: &u, start: 16, from: 3, to: 9, white: &mut white });
             for t in 3..9 {
                 let plain: Complex64 = (0..n).map(|l| coloured[l] * u.at(16 + t - l)).sum();
-                let whitened: Complex64 = (0..n).map(|l| h[l] * Complex64::new(white.re[l][t], white.im[l][t])).sum();
+                let whitened: Complex64 = (0..n).map(|l| h[l] * Complex64::new(white.taps[l].re[16 + t], white.taps[l].im[16 + t])).sum();
                 assert!((plain - whitened).norm() < 1e-9, "{level}");
             }
         }

@@ -16,12 +16,14 @@ use crate::filter::Adaptive;
 impl<T: Real> Ensemble<T> {
     /// The end of a cell: what is slow.
     pub(super) fn end_cell(&mut self, learn: bool) {
+        self.settle();
         // Lanes that rest are called when the bank alone does badly.
-        self.running[0] |= self.alarm > JUMP;
+        self.running[0] |= self.average.alarm > T::of(JUMP);
         let best = self.lanes.evidence.best();
         let noise = self.lanes.evidence.noise.0[best].wide();
         // The offset is a constant that all members share: a Kalman filter in information form over the cell.
-        let (weights, errors) = std::mem::take(&mut self.offset_sums);
+        let (weights, errors) = std::mem::take(&mut self.average.offset);
+        let (weights, errors) = (weights.wide(), wide(errors));
         if weights > 0.0 && learn {
             self.offset_variance = 1.0 / (1.0 / self.offset_variance + noise * weights);
             self.offset += errors * noise * self.offset_variance;
@@ -63,15 +65,22 @@ impl<T: Real> Ensemble<T> {
         self.clock.length = self.clock.cell - self.clock.at;
     }
 
+    /// Lets the lanes take in what the last sample taught.
+    fn settle(&mut self) {
+        if let Some(white) = &self.white {
+            self.lanes.settle(white, self.clock.at.wrapping_sub(1));
+        }
+    }
+
     fn end_block(&mut self, learn: bool) {
         let power = |z: Complex64| z.norm_sqr();
-        let mean = (0..BLOCK).map(|i| power(wide(self.y.at(i))) * self.weight[i].wide()).sum::<f64>() / BLOCK as f64;
+        let mean = (0..BLOCK).map(|i| power(wide(self.y.at(i))) * self.average.weight[i].wide()).sum::<f64>() / BLOCK as f64;
         let blocks = (self.clock.learned / BLOCK as u64).clamp(1, 40) as f64;
         self.power += (mean - self.power) / blocks;
         let best = self.lanes.evidence.best();
         let noise = self.lanes.evidence.noise.0[best].wide();
         if learn && self.running[1] {
-            self.bank.learn(self.level, &self.streams, &self.y, &self.weight, self.clock.time, noise, self.power);
+            self.bank.learn(self.level, &self.streams, &self.y, &self.average.weight, self.clock.time, noise, self.power);
         }
         if learn && self.acquisition.left == 0 && self.running[0] {
             self.follow_carrier(best);
@@ -98,16 +107,17 @@ impl<T: Real> Ensemble<T> {
 
     /// Decides which halves run in the next block: one that carries no weight rests, and is looked at once in a while.
     fn gate(&mut self) {
-        let z = std::mem::take(&mut self.block_surprise);
-        let calm = z < CALM * BLOCK as f64 && self.alarm < JUMP;
+        let z = std::mem::take(&mut self.average.block).wide();
+        let calm = z < CALM * BLOCK as f64 && self.average.alarm < T::of(JUMP);
         let block = self.clock.time / BLOCK as u64;
         let turn = block.is_multiple_of(if self.bank.is_hopeless() { 4 * REST } else { REST });
         let both = turn || !calm || self.acquisition.left > 0 || self.bank.learned() < BANK_EAGER;
         let light = T::of(LIGHT);
         let before = self.running[1];
         self.running = [both || self.lanes.evidence.level > light, both || self.bank.evidence.level > light];
-        self.shares =
-            if self.running[0] && self.running[1] { self.shares } else { self.running.map(|on| if on { T::one() } else { T::zero() }) };
+        if !(self.running[0] && self.running[1]) {
+            self.average.shares = self.running.map(|on| if on { T::one() } else { T::zero() });
+        }
         if self.running[1] && !before {
             let (from, to) = (BLOCK, BLOCK + self.history);
             T::dispatch(self.level, Products { streams: &mut self.streams, from, to });
@@ -121,7 +131,7 @@ impl<T: Real> Ensemble<T> {
             (cross, power) = (cross + (h.conj() * v).im, power + h.norm_sqr());
         }
         if power > 0.0
-            && self.shares[1] < T::of(0.5)
+            && self.average.shares[1] < T::of(0.5)
             && let Some(step) = self.carrier.follow(cross / power)
         {
             self.lanes.rotate(step);
@@ -149,9 +159,10 @@ impl<T: Real> Ensemble<T> {
 
     /// The channel has jumped: open all members.
     pub(super) fn jump(&mut self) {
+        self.settle();
         self.acquisition.reopen(&self.lanes, &self.shape);
         self.running[0] = true;
-        self.surprise = 1.0;
+        self.average.surprise = T::one();
         self.clock.since_jump = JUMP_WINDOW as u64;
     }
 
