@@ -75,6 +75,7 @@ impl<T: Real> Ensemble<T> {
             && self.y.fits(0)
             && self.average.is_sound()
             && self.taps.len() == taps
+            && self.windows.iter().all(|w| w.len() == taps)
             && counts
             && self.carrier.is_sound()
             && numbers.iter().all(|x| x.is_finite())

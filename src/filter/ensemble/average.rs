@@ -137,7 +137,7 @@ impl<T: Real> Average<T> {
             self.alert |= z > T::of(ALERT);
             let z = if z < outlier { z } else { outlier };
             self.block += z;
-            self.alarm += (z - self.alarm) * T::of(1.0 / JUMP_WINDOW);
+            self.alarm = self.alarm * T::of(1.0 - 1.0 / JUMP_WINDOW) + z * T::of(1.0 / JUMP_WINDOW);
         }
         let lanes = match &halves {
             [Some(lanes), Some(_)] => Quad::new(lanes, &outputs),
@@ -147,19 +147,24 @@ impl<T: Real> Average<T> {
         for s in 0..n {
             let (z, square) = (lanes.z[s], lanes.square[s]);
             self.own[at + s] = (if square < T::of(1e30) { square } else { T::of(1e30) }, lanes.variance[s]);
-            self.surprise += (if z < outlier { z } else { outlier } - self.surprise) * T::of(1.0 / JUMP_WINDOW);
+            let cut = if z < outlier { z } else { outlier };
+            self.surprise = self.surprise * T::of(1.0 - 1.0 / JUMP_WINDOW) + cut * T::of(1.0 / JUMP_WINDOW);
             let weight = if z < outlier { lanes.variance[s].recip() } else { outlier / square };
             self.offset.0 += weight;
             self.offset.1 += Complex::new(lanes.error.0[s], lanes.error.1[s]) * weight;
         }
     }
 
-    /// The weights were computed after sample `last`; `always` where they are to be computed after each.
+    /// The weights were computed; `always` where they are to be after each sample.
     #[inline(always)]
-    pub(super) fn weighed(&mut self, last: usize, always: bool) {
+    pub(super) fn weighed(&mut self, always: bool) {
         self.phase = 0;
         // After a bad error the weights are looked at after every sample.
         self.quad = if std::mem::take(&mut self.alert) || always { 1 } else { QUAD };
+    }
+
+    /// Variances are compared in units of that of sample `last` from now on.
+    pub(super) fn follow(&mut self, last: usize) {
         self.relative = self.v[last].recip();
     }
 }

@@ -9,6 +9,7 @@
 //!
 //! for windows `W` of 1500 samples and without end. At first, while every sample goes into `G`, `w = (G + ridge)^-1 mean(F* y)` whenever `G` is inverted.
 
+mod gram;
 mod ops;
 
 use num_complex::Complex64;
@@ -16,13 +17,14 @@ use serde::{Deserialize, Serialize};
 
 use super::constants::*;
 use super::evidence::{Evidence, LEAST, NOTHING};
-use super::features::{Feature, Streams, seconds};
+use super::features::{Feature, Streams, roughness};
 use super::average::Sums;
 use super::matrix::Matrix;
 use super::planes::Planes;
 use crate::Real;
 use crate::simd::Level;
 
+use self::gram::{Gram, Inverse, solve};
 use self::ops::{Apply, Errors, Gradient, Predict};
 
 /// Members of the bank: windows in samples and how many features they use, of a short model or of all.
@@ -56,28 +58,23 @@ impl<T: Real> Member<T> {
     }
 }
 
-/// The inverse of a Gram matrix in the precision of the samples, rows padded to whole vectors.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(bound = "")]
-struct Inverse<T: Real> {
-    re: Vec<T>,
-    im: Vec<T>,
-}
-
 /// The bank.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Bank<T: Real> {
     #[serde(skip)]
     features: Vec<Feature>,
+    #[serde(skip)]
+    roughness: Vec<(usize, usize, f64)>,
     sizes: [usize; 2],
     members: Vec<Member<T>>,
     pub(super) evidence: Evidence<T>,
-    gram: Matrix,
+    gram: Gram<T>,
     // Sum of F* y over the same samples as the Gram matrix, and of their weights.
     cross: Vec<Complex64>,
     used: f64,
     inverses: Vec<Inverse<T>>,
+    ready: bool,
     /// Samples learned since it began, and whether all of them are in the Gram matrix.
     n: u64,
     eager: bool,
@@ -87,9 +84,12 @@ pub(super) struct Bank<T: Real> {
     // Of the present block.
     predictions: Vec<Planes<T>>,
     #[serde(skip)]
-    gradients: [(Vec<T>, Vec<T>); 2],
+    gradients: [(Vec<T>, Vec<T>); SLOTS],
     #[serde(skip)]
-    steps: [(Vec<T>, Vec<T>); 2],
+    steps: [(Vec<T>, Vec<T>); SLOTS],
+    // The Gram matrix while it is inverted.
+    #[serde(skip)]
+    work: Option<Matrix>,
 }
 
 impl<T: Real> Bank<T> {
@@ -100,10 +100,11 @@ impl<T: Real> Bank<T> {
             sizes,
             members,
             evidence: Evidence::new(0),
-            gram: Matrix::zeros(features.len()),
+            gram: Gram::new(features.len()),
             cross: vec![Complex64::default(); features.len()],
             used: 0.0,
-            inverses: Vec::new(),
+            inverses: sizes.map(Inverse::new).to_vec(),
+            ready: false,
             n: 0,
             eager: true,
             hopeless: false,
@@ -111,6 +112,8 @@ impl<T: Real> Bank<T> {
             predictions: vec![Planes::new(0); SLOTS],
             gradients: Default::default(),
             steps: Default::default(),
+            work: None,
+            roughness: Vec::new(),
             features,
         };
         bank.restore_scratch(None);
@@ -122,9 +125,11 @@ impl<T: Real> Bank<T> {
         if let Some(features) = features {
             self.features = features;
         }
-        let zeros = vec![T::zero(); self.features.len().next_multiple_of(16)];
-        self.gradients = [(zeros.clone(), zeros.clone()), (zeros.clone(), zeros.clone())];
+        let zeros = vec![T::zero(); Inverse::<T>::padded(self.features.len())];
+        self.gradients = std::array::from_fn(|_| (zeros.clone(), zeros.clone()));
         self.steps = self.gradients.clone();
+        self.roughness = roughness(&self.features);
+        self.work = Some(Matrix::zeros(self.features.len()));
     }
 
     pub(super) fn features(&self) -> Vec<Feature> {
@@ -137,16 +142,13 @@ impl<T: Real> Bank<T> {
             && self.members.iter().zip(&other.members).all(|(a, b)| {
                 a.w.len() == b.w.len() && a.re.len() == b.re.len() && a.im.len() == b.im.len() && a.error.fits(0) && a.n.is_finite()
             });
-        let inverses =
-            self.inverses.iter().zip(&self.sizes).all(|(i, &s)| i.re.len() == s * s.next_multiple_of(16) && i.im.len() == i.re.len());
+        let inverses = self.inverses.len() == 2 && self.inverses.iter().zip(&self.sizes).all(|(i, &s)| i.is_sound(s));
         let predictions = self.predictions.len() == SLOTS && self.predictions.iter().all(|p| p.fits(0));
         members
             && inverses
             && predictions
-            && (self.inverses.is_empty() || self.inverses.len() == 2)
             && self.sizes == other.sizes
-            && self.gram.fits(n)
-            && self.gram.is_finite()
+            && self.gram.is_sound(n)
             && self.cross.len() == n
             && self.used.is_finite()
             && self.evidence.is_sound()
@@ -154,7 +156,7 @@ impl<T: Real> Bank<T> {
 
     /// Whether it predicts yet.
     pub(super) fn is_ready(&self) -> bool {
-        !self.inverses.is_empty()
+        self.ready
     }
 
     pub(super) fn is_hopeless(&self) -> bool {
@@ -171,7 +173,16 @@ impl<T: Real> Bank<T> {
 
     /// Begins again: the unit of the input has changed.
     pub(super) fn restart(&mut self) {
-        *self = Self::new(std::mem::take(&mut self.features), self.sizes[0]);
+        for member in &mut self.members {
+            member.w.fill(Complex64::default());
+            member.fill();
+            member.n = 0.0;
+        }
+        self.evidence = Evidence::new(0);
+        self.gram.clear();
+        self.cross.fill(Complex64::default());
+        (self.used, self.n, self.next) = (0.0, 0, 0);
+        (self.ready, self.eager, self.hopeless) = (false, true, false);
     }
 
     /// Predicts samples `from..to` of the block.
@@ -216,20 +227,21 @@ impl<T: Real> Bank<T> {
         self.gather(level, streams, y, weight, time, hopeless);
         if self.is_ready() {
             T::dispatch(level, Errors { bank: self, y, weight });
-            for (model, slots) in [(1, [0, 1]), (0, [2, 2])] {
-                let size = self.sizes[model];
-                let errors = slots.map(|i| &self.members[i].error);
-                T::dispatch(level, Gradient { features: &self.features[..size], streams, errors, to: &mut self.gradients });
-                T::dispatch(level, Apply { inverse: &self.inverses[model], gradients: &self.gradients, size, to: &mut self.steps });
-                for (k, &i) in slots.iter().enumerate().take(if model == 1 { 2 } else { 1 }) {
-                    let member = &mut self.members[i];
-                    member.n += learned as f64;
-                    let gain = 1.0 / member.n.min(WINDOWS[i].0).max(4.0 * BLOCK as f64);
-                    for (j, w) in member.w.iter_mut().enumerate() {
-                        *w += Complex64::new(self.steps[k].0[j].wide(), self.steps[k].1[j].wide()) * gain;
-                    }
-                    member.fill();
+            let [first, second, third] = &self.members[..] else { return };
+            let errors = [&first.error, &second.error, &third.error];
+            T::dispatch(level, Gradient { features: &self.features, short: self.sizes[0], streams, errors, to: &mut self.gradients });
+            let ([a, b], [c]) = self.gradients.split_at(2) else { return };
+            let ([p, q], [r]) = self.steps.split_at_mut(2) else { return };
+            T::dispatch(level, Apply { inverse: &self.inverses[1], gradients: [a, b], size: self.sizes[1], to: [p, q] });
+            T::dispatch(level, Apply { inverse: &self.inverses[0], gradients: [c], size: self.sizes[0], to: [r] });
+            for (i, member) in self.members.iter_mut().enumerate() {
+                member.n += learned as f64;
+                let gain = 1.0 / member.n.min(WINDOWS[i].0).max(4.0 * BLOCK as f64);
+                let step = &self.steps[i];
+                for (j, w) in member.w.iter_mut().enumerate() {
+                    *w += Complex64::new(step.0[j].wide(), step.1[j].wide()) * gain;
                 }
+                member.fill();
             }
             self.guard();
         }
@@ -243,32 +255,22 @@ impl<T: Real> Bank<T> {
         let eager = self.eager;
         // As many of each doubling of the samples.
         let thin = if hopeless { BANK_LAZY } else { (8 * self.n / BANK_EAGER).next_power_of_two().min(BANK_LAZY) };
-        let mut samples = Vec::new();
         for (t, w) in weight.iter().enumerate() {
             let turn = eager || spread(time + t as u64).is_multiple_of(thin);
-            if *w > T::zero() && turn {
-                let root = w.wide().sqrt();
-                let features: (Vec<f64>, Vec<f64>) = self
-                    .features
-                    .iter()
-                    .map(|f| {
-                        let z = streams.feature(f, t);
-                        (z.re.wide() * root, z.im.wide() * root)
-                    })
-                    .unzip();
-                if eager {
-                    let y = Complex64::new(y.re[t].wide(), y.im[t].wide()) * root;
-                    self.cross
-                        .iter_mut()
-                        .zip(features.0.iter().zip(&features.1))
-                        .for_each(|(c, (&re, &im))| *c += Complex64::new(re, -im) * y);
-                }
-                samples.push(features);
-                self.used += w.wide();
+            if !(*w > T::zero() && turn) {
+                continue;
             }
-        }
-        for chunk in samples.chunks(8) {
-            self.gram.accumulate(level, 1.0, chunk);
+            let root = w.sqrt();
+            if eager {
+                let y = Complex64::new(y.re[t].wide(), y.im[t].wide()) * w.wide();
+                for (f, c) in self.features.iter().zip(&mut self.cross) {
+                    let f = streams.feature(f, t);
+                    *c += Complex64::new(f.re.wide(), -f.im.wide()) * y;
+                }
+            }
+            let features = self.features.iter().map(|f| streams.feature(f, t));
+            self.gram.take(level, features.map(|f| (f.re * root, f.im * root)));
+            self.used += w.wide();
         }
     }
 
@@ -276,34 +278,31 @@ impl<T: Real> Bank<T> {
     fn solve(&mut self, level: Level, eager: bool, noise: f64, power: f64) {
         self.next = self.n + if eager { (self.n / 2).max(BLOCK as u64) } else { self.n.min(BANK_REFRESH) };
         let n = self.used.max(1.0);
-        let mut g = self.gram.clone();
-        g.scale(1.0 / n);
-        let own = if self.is_ready() { self.evidence.noise.0[1].wide() } else { power };
+        let own = if self.ready { self.evidence.noise.0[1].wide() } else { power };
+        let Some(work) = &mut self.work else { return };
+        work.copy_from(self.gram.sum(level));
+        work.scale(1.0 / n);
         let relative = own / power.max(f64::MIN_POSITIVE);
         let ridge = if eager { (10.0 * relative).min(1e-2) } else { (1e3 * relative).min(1.0) } / n;
-        g.add_to_diagonal(1e-7 * g.trace() / g.n() as f64 + ridge);
+        work.add_to_diagonal(1e-7 * work.trace() / work.n() as f64 + ridge);
         let smooth = (SMOOTH * relative).min(SMOOTH_MOST) / n;
-        for second in seconds(&self.features) {
-            for &(i, a) in &second {
-                for &(j, b) in &second {
-                    g.set(i, j, g.at(i, j) + smooth * a * b);
-                }
-            }
+        for &(i, j, x) in &self.roughness {
+            work.set(i, j, work.at(i, j) + smooth * x);
         }
-        let Some(inverses) = g.inverses(level, &self.sizes) else { return };
-        let first = !self.is_ready();
-        if eager {
-            for (member, (_, full)) in self.members.iter_mut().zip(WINDOWS) {
-                let inverse = &inverses[usize::from(full)];
-                for (i, w) in member.w.iter_mut().enumerate() {
-                    *w = (0..inverse.n()).map(|j| inverse.at(i, j) * self.cross[j] / n).sum();
-                }
+        let mut swept = 0;
+        for (model, &size) in self.sizes.iter().enumerate() {
+            if !work.sweep(level, swept, size) {
+                return;
+            }
+            swept = size;
+            self.inverses[model].fill(work, size);
+            for (member, _) in self.members.iter_mut().zip(WINDOWS).filter(|(_, (_, full))| eager && usize::from(*full) == model) {
+                solve(work, &self.cross, 1.0 / n, &mut member.w);
                 member.n = self.n as f64;
                 member.fill();
             }
         }
-        self.inverses = inverses.iter().map(Inverse::new).collect();
-        if first {
+        if !std::mem::replace(&mut self.ready, true) {
             self.evidence = Evidence::new(SLOTS);
             self.evidence.level = T::of(FIRST_EVIDENCE);
             self.evidence.noise.0.fill(T::of((2.0 * noise).max(LEAST)));
@@ -320,9 +319,10 @@ impl<T: Real> Bank<T> {
         let noise = &mut self.evidence.noise.0;
         if noise[1] > T::of(2.0) * noise[0] {
             noise[1] = noise[0];
-            self.members[1].w = self.members[0].w.clone();
-            self.members[1].n = WINDOWS[0].0;
-            self.members[1].fill();
+            let [first, second, ..] = &mut self.members[..] else { return };
+            second.w.copy_from_slice(&first.w);
+            second.n = WINDOWS[0].0;
+            second.fill();
         }
     }
 }

@@ -51,9 +51,9 @@ pub(super) fn features(linear: usize, advance: usize, taps: usize) -> (Vec<Featu
     (all, short)
 }
 
-/// Second differences of the weights over the envelope: what makes a gain rough, as indices and coefficients. Function 0 is left out of the products, since
-/// they sum to the input; its weight is zero.
-pub(super) fn seconds(features: &[Feature]) -> Vec<Vec<(usize, f64)>> {
+/// What the square of the second differences of the weights over the envelope, which make a gain rough, adds to the Gram matrix: rows, columns and
+/// numbers. Function 0 is left out of the products, since they sum to the input; its weight is zero.
+pub(super) fn roughness(features: &[Feature]) -> Vec<(usize, usize, f64)> {
     let follows = |i: usize, k: usize| {
         let (a, b) = (features[i], features.get(i + k)?);
         let same = |first: usize, last: usize| (first..last).contains(&a.stream) && (first..last).contains(&b.stream);
@@ -61,14 +61,19 @@ pub(super) fn seconds(features: &[Feature]) -> Vec<Vec<(usize, f64)>> {
         (group && a.lag == b.lag && b.stream == a.stream + k).then_some(i + k)
     };
     let mut all = Vec::new();
+    let mut add = |second: &[(usize, f64)]| {
+        for &(i, a) in second {
+            all.extend(second.iter().map(|&(j, b)| (i, j, a * b)));
+        }
+    };
     for i in 0..features.len() {
         if let (Some(j), Some(k)) = (follows(i, 1), follows(i, 2)) {
-            all.push(vec![(i, 1.0), (j, -2.0), (k, 1.0)]);
+            add(&[(i, 1.0), (j, -2.0), (k, 1.0)]);
         }
         if features[i].stream == OWN
             && let Some(j) = follows(i, 1)
         {
-            all.push(vec![(i, -2.0), (j, 1.0)]);
+            add(&[(i, -2.0), (j, 1.0)]);
         }
     }
     all

@@ -133,6 +133,8 @@ pub struct Ensemble<T: Real> {
     // Mean power of the output.
     power: f64,
     taps: Vec<Complex<T>>,
+    // Room for two windows.
+    windows: [Vec<Complex64>; 2],
     running: [bool; 2],
 }
 
@@ -173,7 +175,7 @@ impl<T: Real> Ensemble<T> {
             acquisition: Acquisition::new(config.taps),
             lanes: Lanes::new(config.taps),
             bank: Bank::new(features, short),
-            white: None,
+            white: Some(White::new(config.taps)),
             y: Planes::new(0),
             average: Average::new(),
             clock: Clock { cell: 1, length: 1, next_shape: REFRESH_FIRST, ..Clock::default() },
@@ -182,6 +184,7 @@ impl<T: Real> Ensemble<T> {
             offset_variance: OFFSET_PRIOR,
             power: 0.0,
             taps: vec![Complex::default(); config.taps],
+            windows: [vec![Complex64::default(); config.taps], vec![Complex64::default(); config.taps]],
             running: [true, true],
             config,
         })

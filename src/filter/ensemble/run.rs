@@ -66,7 +66,7 @@ impl<T: Real, const N: usize> Op<T> for Run<'_, T, N> {
                 let bank = self.bank.as_mut().map(|b| &mut b.evidence);
                 let pace = [settled_pace(); 2];
                 average.shares = Weigh { running: [lanes, bank], forgetting, pace }.run::<V>();
-                average.weighed(at - 1, false);
+                average.weighed(false);
                 let light = self.lanes.as_ref().is_none_or(|m| m.lanes.evidence.level <= T::of(LIGHT));
                 if average.surprise > T::of(JUMP) && !light {
                     break;

@@ -7,7 +7,6 @@ use super::constants::*;
 use super::evidence::NOTHING;
 use super::features::Products;
 use super::input::Change;
-use super::shape::colour;
 use super::step::wide;
 use super::{Ensemble, lanes};
 use crate::Real;
@@ -17,6 +16,7 @@ impl<T: Real> Ensemble<T> {
     /// The end of a cell: what is slow.
     pub(super) fn end_cell(&mut self, learn: bool) {
         self.settle();
+        self.average.follow(self.clock.at - 1);
         // Lanes that rest are called when the bank alone does badly.
         self.running[0] |= self.average.alarm > T::of(JUMP);
         let best = self.lanes.evidence.best();
@@ -92,8 +92,9 @@ impl<T: Real> Ensemble<T> {
             for k in 0..windows {
                 let every = BLOCK / windows;
                 let at = self.history + k * every + (spread(self.clock.time + k as u64) % every as u64) as usize;
-                let u: Vec<Complex64> = (0..self.config.taps).map(|l| wide(self.streams.bent().at(at - l))).collect();
-                self.shape.observe(&u);
+                let u = &mut self.windows[0];
+                u.iter_mut().enumerate().for_each(|(l, u)| *u = wide(self.streams.bent().at(at - l)));
+                self.shape.observe(u);
             }
             if self.clock.since_shape >= self.clock.next_shape {
                 self.refresh();
@@ -147,20 +148,23 @@ impl<T: Real> Ensemble<T> {
     fn refresh(&mut self) {
         self.clock.since_shape = 0;
         self.clock.next_shape = (2 * self.clock.next_shape).min(REFRESH_MOST);
-        let Some(old) = self.shape.refresh(self.level) else { return };
+        if !self.shape.refresh(self.level) {
+            return;
+        }
+        let [h, v] = &mut self.windows;
         for m in 0..MEMBERS {
-            let mut h = colour(&old, &self.lanes.position(m).collect::<Vec<_>>());
-            let mut v = colour(&old, &self.lanes.velocity(m).collect::<Vec<_>>());
-            self.shape.whiten(&mut h);
-            self.shape.whiten(&mut v);
-            (0..self.config.taps).for_each(|l| self.lanes.set(m, l, h[l], v[l]));
+            h.iter_mut().zip(self.lanes.position(m)).for_each(|(to, h)| *to = h);
+            v.iter_mut().zip(self.lanes.velocity(m)).for_each(|(to, v)| *to = v);
+            self.shape.convert(h);
+            self.shape.convert(v);
+            (0..h.len()).for_each(|l| self.lanes.set(m, l, h[l], v[l]));
         }
     }
 
     /// The channel has jumped: open all members.
     pub(super) fn jump(&mut self) {
         self.settle();
-        self.acquisition.reopen(&self.lanes, &self.shape);
+        self.acquisition.reopen(&self.lanes, &self.shape, &mut self.windows);
         self.running[0] = true;
         self.average.surprise = T::one();
         self.clock.since_jump = JUMP_WINDOW as u64;

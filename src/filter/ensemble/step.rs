@@ -136,8 +136,9 @@ impl<T: Real> Ensemble<T> {
     /// Sample `at` through the members with a covariance, and the bank; returns how many that are.
     fn acquire(&mut self, at: usize, learn: bool, bank: bool) -> usize {
         let all = learn;
-        let u: Vec<Complex64> = (0..self.config.taps).map(|l| wide(self.streams.bent().at(self.history + at - l))).collect();
-        f64::dispatch(self.level, acquisition::Predict { members: &mut self.acquisition, u: &u, offset: self.offset });
+        let u = &mut self.windows[0];
+        u.iter_mut().enumerate().for_each(|(l, u)| *u = wide(self.streams.bent().at(self.history + at - l)));
+        f64::dispatch(self.level, acquisition::Predict { members: &mut self.acquisition, u, offset: self.offset });
         let learn = learn && u.iter().map(|u| u.norm_sqr()).sum::<f64>() > SILENCE;
         let y = wide(self.y.at(at));
         let e = &mut self.lanes.evidence;
@@ -172,21 +173,22 @@ impl<T: Real> Ensemble<T> {
             let forgetting = T::of(self.config.evidence);
             let taken = learn.then_some([&rows[0], &rows[1]]);
             self.average.shares = T::dispatch(self.level, Take { taken, weigh: Weigh { running: [Some(e), bank], forgetting, pace } });
-            self.average.weighed(at, true);
+            self.average.weighed(true);
+            self.average.follow(at);
         }
         if !learn {
             return 1;
         }
         f64::dispatch(self.level, acquisition::Learn { members: a, error: &error, weight: &weight });
-        self.shape.observe(&u);
+        self.shape.observe(u);
         if self.clock.time % acquisition::TAP_LOOK == acquisition::TAP_LOOK - 1 {
             a.look();
         }
         a.left -= 1;
         if a.left == 0 {
-            self.shape.power = a.power(self.lanes.evidence.best());
+            self.shape.power.iter_mut().zip(a.power(self.lanes.evidence.best())).for_each(|(to, p)| *to = p);
             self.shape.refresh(self.level);
-            a.finish(&mut self.lanes, &self.shape);
+            a.finish(&mut self.lanes, &self.shape, &mut self.windows);
             self.clock.since_shape = 0;
             self.whiten(self.clock.at, self.clock.cell);
         }
