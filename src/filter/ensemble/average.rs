@@ -68,6 +68,8 @@ pub(super) struct Average<T: Real> {
     pub(super) quad: usize,
     // Whether one of them was a surprise.
     alert: bool,
+    /// What remains of the evidence, where the weights are to be computed before they are used.
+    pub(super) due: Option<T>,
     /// One over the unit of variances.
     pub(super) relative: T,
 }
@@ -76,8 +78,8 @@ impl<T: Real> Average<T> {
     pub(super) fn new() -> Self {
         Self {
             p: Planes::new(0),
-            v: vec![T::zero(); BLOCK],
-            weight: vec![T::zero(); BLOCK],
+            v: vec![T::zero(); BLOCK + QUAD],
+            weight: vec![T::zero(); BLOCK + QUAD],
             own: vec![(T::zero(), T::one()); BLOCK],
             shares: [T::one(), T::zero()],
             surprise: T::one(),
@@ -87,25 +89,39 @@ impl<T: Real> Average<T> {
             phase: 0,
             quad: 1,
             alert: false,
+            due: None,
             relative: T::one(),
         }
     }
 
     pub(super) fn is_sound(&self) -> bool {
-        let block = |v: &Vec<T>| v.len() == BLOCK && v.iter().all(|x| x.is_finite());
-        let numbers =
-            [self.surprise, self.alarm, self.block, self.offset.0, self.offset.1.re, self.offset.1.im, self.relative, self.shares[0], self.shares[1]];
+        let block = |v: &Vec<T>| v.len() == BLOCK + QUAD && v.iter().all(|x| x.is_finite());
+        let numbers = [
+            self.surprise,
+            self.alarm,
+            self.block,
+            self.offset.0,
+            self.offset.1.re,
+            self.offset.1.im,
+            self.relative,
+            self.shares[0],
+            self.shares[1],
+        ];
         let own = self.own.len() == BLOCK && self.own.iter().all(|o| o.0.is_finite() && o.1.is_finite());
-        self.p.fits(0) && block(&self.v) && block(&self.weight) && own && numbers.iter().all(|x| x.is_finite()) && self.phase < self.quad && self.quad <= QUAD
+        self.p.fits(0)
+            && block(&self.v)
+            && block(&self.weight)
+            && own
+            && numbers.iter().all(|x| x.is_finite())
+            && self.phase < self.quad
+            && self.quad <= QUAD
     }
 
     /// Makes the predictions of `n` samples from `at` on out of the sums over the members of both halves, where they run, and takes in their errors.
     #[inline(always)]
     pub(super) fn conclude(&mut self, y: &Planes<T>, at: usize, n: usize, halves: [Option<Sums<T>>; 2], learn: bool) {
-        let mut outputs = ([T::zero(); QUAD], [T::zero(); QUAD]);
-        for s in 0..n {
-            (outputs.0[s], outputs.1[s]) = (y.re[at + s], y.im[at + s]);
-        }
+        // Always four, whatever is beyond the last: loops of one length become vectors.
+        let outputs: ([T; QUAD], [T; QUAD]) = (std::array::from_fn(|s| y.re[at + s]), std::array::from_fn(|s| y.im[at + s]));
         let whole = match &halves {
             [Some(a), Some(b)] => {
                 let mut mixed = Sums::default();
@@ -120,15 +136,15 @@ impl<T: Real> Average<T> {
             [None, None] => return,
         };
         let (surprise, outlier) = (T::of(SURPRISE), T::of(OUTLIER));
-        for s in 0..n {
-            self.p.set(at + s, Complex::new(whole.re[s], whole.im[s]));
-            self.v[at + s] = whole.variance[s];
-            self.weight[at + s] = match whole.z[s] {
-                _ if !learn => T::zero(),
-                z if z > surprise => surprise / z,
-                _ => T::one(),
-            };
+        let mut weight = [if learn { T::one() } else { T::zero() }; QUAD];
+        for s in 0..QUAD {
+            let cut = surprise / whole.z[s];
+            weight[s] = if cut < weight[s] { cut } else { weight[s] };
         }
+        self.p.re[at..at + QUAD].copy_from_slice(&whole.re);
+        self.p.im[at..at + QUAD].copy_from_slice(&whole.im);
+        self.v[at..at + QUAD].copy_from_slice(&whole.variance);
+        self.weight[at..at + QUAD].copy_from_slice(&weight);
         if !learn {
             return;
         }
@@ -155,9 +171,15 @@ impl<T: Real> Average<T> {
         }
     }
 
-    /// The weights were computed; `always` where they are to be after each sample.
+    /// As many samples were learned as it takes to compute weights anew; `evidence` is what remains of it after a sample. `always` where that is to be
+    /// done after each.
     #[inline(always)]
-    pub(super) fn weighed(&mut self, always: bool) {
+    pub(super) fn complete(&mut self, evidence: T, always: bool) {
+        let mut forgetting = T::one();
+        for _ in 0..self.phase {
+            forgetting *= evidence;
+        }
+        self.due = Some(forgetting);
         self.phase = 0;
         // After a bad error the weights are looked at after every sample.
         self.quad = if std::mem::take(&mut self.alert) || always { 1 } else { QUAD };

@@ -12,16 +12,17 @@
 mod gram;
 mod ops;
 
-use num_complex::Complex64;
+use num_complex::{Complex, Complex64};
 use serde::{Deserialize, Serialize};
 
+use super::average::Sums;
 use super::constants::*;
 use super::evidence::{Evidence, LEAST, NOTHING};
 use super::features::{Feature, Streams, roughness};
-use super::average::Sums;
 use super::matrix::Matrix;
 use super::planes::Planes;
 use crate::Real;
+use crate::real::finite;
 use crate::simd::Level;
 
 use self::gram::{Gram, Inverse, solve};
@@ -33,13 +34,13 @@ const SLOTS: usize = 3;
 /// What they are called.
 pub(super) const NAMES: [&str; SLOTS] = ["still, 1500 samples", "still", "still, few terms"];
 
-/// Weights of one member, in planes padded to whole vectors.
+/// Weights of one member.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 struct Member<T: Real> {
     w: Vec<Complex64>,
-    re: Vec<T>,
-    im: Vec<T>,
+    /// The same in the precision of the samples.
+    narrow: Vec<Complex<T>>,
     error: Planes<T>,
     // Samples since it began.
     n: f64,
@@ -47,14 +48,11 @@ struct Member<T: Real> {
 
 impl<T: Real> Member<T> {
     fn new(size: usize) -> Self {
-        let zeros = vec![T::zero(); size.next_multiple_of(16)];
-        Self { w: vec![Complex64::default(); size], re: zeros.clone(), im: zeros, error: Planes::new(0), n: 0.0 }
+        Self { w: vec![Complex64::default(); size], narrow: vec![Complex::default(); size], error: Planes::new(0), n: 0.0 }
     }
 
     fn fill(&mut self) {
-        for (k, w) in self.w.iter().enumerate() {
-            (self.re[k], self.im[k]) = (T::of(w.re), T::of(w.im));
-        }
+        self.narrow.iter_mut().zip(&self.w).for_each(|(to, w)| *to = Complex::new(T::of(w.re), T::of(w.im)));
     }
 }
 
@@ -139,9 +137,11 @@ impl<T: Real> Bank<T> {
     pub(super) fn is_sound(&self, other: &Self) -> bool {
         let n = other.features.len();
         let members = self.members.len() == SLOTS
-            && self.members.iter().zip(&other.members).all(|(a, b)| {
-                a.w.len() == b.w.len() && a.re.len() == b.re.len() && a.im.len() == b.im.len() && a.error.fits(0) && a.n.is_finite()
-            });
+            && self
+                .members
+                .iter()
+                .zip(&other.members)
+                .all(|(a, b)| a.w.len() == b.w.len() && a.narrow.len() == b.w.len() && a.error.fits(0) && a.n.is_finite());
         let inverses = self.inverses.len() == 2 && self.inverses.iter().zip(&self.sizes).all(|(i, &s)| i.is_sound(s));
         let predictions = self.predictions.len() == SLOTS && self.predictions.iter().all(|p| p.fits(0));
         members
@@ -157,6 +157,14 @@ impl<T: Real> Bank<T> {
     /// Whether it predicts yet.
     pub(super) fn is_ready(&self) -> bool {
         self.ready
+    }
+
+    /// The least noise that a member sees.
+    pub(super) fn least_noise(&self) -> T {
+        if !self.ready {
+            return T::infinity();
+        }
+        self.evidence.noise.0.iter().take(SLOTS).fold(T::infinity(), |a, &b| a.min(b))
     }
 
     pub(super) fn is_hopeless(&self) -> bool {
@@ -236,14 +244,15 @@ impl<T: Real> Bank<T> {
             T::dispatch(level, Apply { inverse: &self.inverses[0], gradients: [c], size: self.sizes[0], to: [r] });
             for (i, member) in self.members.iter_mut().enumerate() {
                 member.n += learned as f64;
-                let gain = 1.0 / member.n.min(WINDOWS[i].0).max(4.0 * BLOCK as f64);
-                let step = &self.steps[i];
+                let (gradient, step) = (&self.gradients[i], &self.steps[i]);
+                let gain =
+                    member.n.min(WINDOWS[i].0).max(4.0 * BLOCK as f64).recip().min(longest(&member.error, gradient, step, member.w.len()));
                 for (j, w) in member.w.iter_mut().enumerate() {
                     *w += Complex64::new(step.0[j].wide(), step.1[j].wide()) * gain;
                 }
                 member.fill();
             }
-            self.guard();
+            self.guard(power);
         }
         if self.n >= self.next && !(hopeless && self.n < 4 * self.next) {
             self.solve(level, eager, noise, power);
@@ -255,28 +264,38 @@ impl<T: Real> Bank<T> {
         let eager = self.eager;
         // As many of each doubling of the samples.
         let thin = if hopeless { BANK_LAZY } else { (8 * self.n / BANK_EAGER).next_power_of_two().min(BANK_LAZY) };
+        let (mut list, mut count) = ([(0, T::zero()); BLOCK], 0);
         for (t, w) in weight.iter().enumerate() {
-            let turn = eager || spread(time + t as u64).is_multiple_of(thin);
-            if !(*w > T::zero() && turn) {
-                continue;
+            if *w > T::zero() && (eager || spread(time + t as u64).is_multiple_of(thin)) {
+                list[count] = (t, w.sqrt());
+                count += 1;
+                self.used += w.wide();
             }
-            let root = w.sqrt();
-            if eager {
-                let y = Complex64::new(y.re[t].wide(), y.im[t].wide()) * w.wide();
-                for (f, c) in self.features.iter().zip(&mut self.cross) {
-                    let f = streams.feature(f, t);
-                    *c += Complex64::new(f.re.wide(), -f.im.wide()) * y;
+        }
+        let mut done = 0;
+        while done < count {
+            let part = &list[done..count.min(done + self.gram.room())];
+            for (k, f) in self.features.iter().enumerate() {
+                let (re, im, factors) = streams.samples(f, 0, BLOCK);
+                let (a, b) = factors.unwrap_or((T::one(), T::one()));
+                let mut sum = Complex64::default();
+                for (s, &(t, root)) in part.iter().enumerate() {
+                    let z = (re[t] * a * root, im[t] * b * root);
+                    self.gram.set(s, k, z);
+                    if eager {
+                        sum += Complex64::new(z.0.wide(), -z.1.wide()) * Complex64::new((y.re[t] * root).wide(), (y.im[t] * root).wide());
+                    }
                 }
+                self.cross[k] += sum;
             }
-            let features = self.features.iter().map(|f| streams.feature(f, t));
-            self.gram.take(level, features.map(|f| (f.re * root, f.im * root)));
-            self.used += w.wide();
+            self.gram.advance(level, part.len());
+            done += part.len();
         }
     }
 
     /// Inverts the Gram matrix.
     fn solve(&mut self, level: Level, eager: bool, noise: f64, power: f64) {
-        self.next = self.n + if eager { (self.n / 2).max(BLOCK as u64) } else { self.n.min(BANK_REFRESH) };
+        self.next = self.n + if eager { self.n.max(BLOCK as u64) } else { self.n.min(BANK_REFRESH) };
         let n = self.used.max(1.0);
         let own = if self.ready { self.evidence.noise.0[1].wide() } else { power };
         let Some(work) = &mut self.work else { return };
@@ -309,14 +328,17 @@ impl<T: Real> Bank<T> {
         }
     }
 
-    /// A member without end that has fallen far behind the one with a window goes on from there.
-    fn guard(&mut self) {
-        let sound = |m: &Member<T>| m.re.iter().chain(&m.im).all(|w| w.is_finite());
-        if !self.members.iter().all(sound) {
-            self.restart();
-            return;
-        }
+    /// A member that is worse than none begins again; one without end that has fallen far behind the one with a window goes on from there.
+    fn guard(&mut self, power: f64) {
         let noise = &mut self.evidence.noise.0;
+        for (member, noise) in self.members.iter_mut().zip(noise.iter_mut()) {
+            let sound = member.narrow.iter().all(|w| finite(*w)) && noise.is_finite();
+            if !sound || noise.wide() > 2.0 * power.max(LEAST) {
+                member.w.fill(Complex64::default());
+                member.fill();
+                *noise = T::of(power.max(LEAST));
+            }
+        }
         if noise[1] > T::of(2.0) * noise[0] {
             noise[1] = noise[0];
             let [first, second, ..] = &mut self.members[..] else { return };
@@ -325,6 +347,14 @@ impl<T: Real> Bank<T> {
             second.fill();
         }
     }
+}
+
+/// The longest step that is sure not to overshoot: half of `|e|^2 / g^H H g`. Where a block excites what the Gram matrix has hardly seen, or the inverse has
+/// lost its positive sign to rounding, the usual one would.
+fn longest<T: Real>(error: &Planes<T>, gradient: &(Vec<T>, Vec<T>), step: &(Vec<T>, Vec<T>), n: usize) -> f64 {
+    let square: f64 = error.re.iter().zip(&error.im).take(BLOCK).map(|(a, b)| (*a * *a + *b * *b).wide()).sum();
+    let along: f64 = (0..n).map(|k| (gradient.0[k] * step.0[k] + gradient.1[k] * step.1[k]).wide()).sum();
+    if along > 0.0 { 0.5 * square / along } else { 0.0 }
 }
 
 /// As good as random, and the same wherever the stream is cut.

@@ -27,8 +27,9 @@ pub(super) const GAUGE: f64 = 1e8;
 /// Samples during which the curve learns from every sample, and of how many it takes one later.
 pub(super) const EAGER: u64 = 4096;
 pub(super) const LAZY: u64 = 16;
-/// The same after eight times as many samples.
-pub(super) const LAZIEST: u64 = 64;
+/// The same after eight and after 64 times as many samples.
+pub(super) const LAZIER: u64 = 64;
+pub(super) const LAZIEST: u64 = 256;
 /// What the curve forgets in a sample.
 pub(super) const CURVE_DRIFT: f64 = 1e-6;
 /// And of how many times the samples it has learned from it forgets the first part.
@@ -59,6 +60,9 @@ pub(super) const JUMP: f64 = 4.0;
 pub(super) const JUMP_WINDOW: f64 = 20.0;
 /// Learned samples after the start or a jump before a jump is believed.
 pub(super) const SETTLED: u64 = 100;
+
+/// Learned samples after the start or a jump before the covariances are in their steady state: four of the longest spans.
+pub(super) const STEADY: u64 = 8192;
 
 /// Power of a tap below the strongest that it is at least assumed to have.
 pub(super) const TAP_FLOOR: f64 = 0.01;

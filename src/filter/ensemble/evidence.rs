@@ -26,7 +26,7 @@ pub(super) struct Evidence<T: Real> {
     // Of the samples since the weights were last computed: the product of the variances, and the sums of squared errors over them, cut.
     product: Row<T>,
     surprise: Row<T>,
-    excess: Row<T>,
+    pub(super) excess: Row<T>,
     // Sum of the weights before they were normalised.
     total: T,
 }
@@ -54,7 +54,9 @@ impl<T: Real> Evidence<T> {
     }
 
     pub(super) fn is_sound(&self) -> bool {
-        [&self.log, &self.weight, &self.noise, &self.product, &self.surprise, &self.excess, &self.bound].iter().all(|r| r.0.iter().all(|x| x.is_finite()))
+        [&self.log, &self.weight, &self.noise, &self.product, &self.surprise, &self.excess, &self.bound]
+            .iter()
+            .all(|r| r.0.iter().all(|x| x.is_finite()))
             && self.noise.0.iter().all(|&x| x > T::zero())
             && self.level.is_finite()
     }
@@ -73,25 +75,37 @@ impl<T: Real> Evidence<T> {
         self.excess.0[i] += if z < T::of(OUTLIER) { z - T::one() } else { T::of(OUTLIER - 1.0) };
     }
 
+    #[inline(always)]
     pub(super) fn load<V: Vector<T>>(&self, group: usize) -> Judge<T, V> {
-        Judge {
-            weight: self.weight.get(group),
-            noise: self.noise.get(group),
-            product: self.product.get(group),
-            surprise: self.surprise.get(group),
-            excess: self.excess.get(group),
-            scalar: std::marker::PhantomData,
+        let (zero, one) = (V::splat(T::zero()), V::splat(T::one()));
+        Judge { noise: self.noise.get(group), product: one, surprise: zero, excess: zero, scalar: std::marker::PhantomData }
+    }
+
+    /// Takes in the product of variances and the sum of squared errors that a group of members has gathered.
+    #[inline(always)]
+    pub(super) fn add<V: Vector<T>>(&mut self, group: usize, product: V, surprise: V) {
+        self.product.put(group, product.mul(self.product.get(group)));
+        self.surprise.put(group, surprise.add(self.surprise.get(group)));
+    }
+
+    /// Lets the noise follow what was seen since it last did, at some pace.
+    #[inline(always)]
+    pub(super) fn renew<V: Vector<T>>(&mut self, pace: T) {
+        for g in 0..Row::<T>::groups::<V>() {
+            let noise = self.excess.get::<V>(g).fma(V::splat(pace), V::splat(T::one())).mul(self.noise.get(g));
+            self.noise.put(g, noise.max(V::splat(T::of(LEAST))));
+            self.excess.put(g, V::splat(T::zero()));
         }
     }
 }
 
 /// Some members while they run.
+#[derive(Clone, Copy)]
 pub(super) struct Judge<T, V> {
-    pub(super) weight: V,
     pub(super) noise: V,
-    product: V,
-    surprise: V,
-    excess: V,
+    pub(super) product: V,
+    pub(super) surprise: V,
+    pub(super) excess: V,
     scalar: std::marker::PhantomData<T>,
 }
 
@@ -103,24 +117,11 @@ impl<T: Real, V: Vector<T>> Judge<T, V> {
         self.product = variance.mul(self.product);
         self.excess = z.min(V::splat(T::of(OUTLIER))).sub(V::splat(T::one())).add(self.excess);
     }
-
-    #[inline(always)]
-    pub(super) fn store(self, to: &mut Evidence<T>, group: usize) {
-        to.product.put(group, self.product);
-        to.surprise.put(group, self.surprise);
-        to.excess.put(group, self.excess);
-    }
 }
 
 /// The pace of the noise variance after so many samples.
 pub(super) fn noise_pace<T: Real>(learned: u64) -> T {
     T::of(1.0 / NOISE_WINDOW.min(learned as f64 + 1.0))
-}
-
-/// The pace after the start.
-#[inline(always)]
-pub(super) fn settled_pace<T: Real>() -> T {
-    T::of(1.0 / NOISE_WINDOW)
 }
 
 /// Turns the evidence of four samples into weights, and returns the share that each half has; members that do not run keep their place behind those that
@@ -129,8 +130,6 @@ pub(super) struct Weigh<'a, T: Real> {
     pub(super) running: [Option<&'a mut Evidence<T>>; 2],
     /// What remains of the evidence after those samples.
     pub(super) forgetting: T,
-    /// The paces of the noise.
-    pub(super) pace: [T; 2],
 }
 
 impl<T: Real> Op<T> for Weigh<'_, T> {
@@ -142,7 +141,7 @@ impl<T: Real> Op<T> for Weigh<'_, T> {
         let (least, greatest) = (V::splat(T::of(LEAST)), V::splat(T::of(1e30)));
         let constants = V::exp2_constants();
         let mut running = self.running;
-        for (e, pace) in running.iter_mut().zip(self.pace).filter_map(|(e, pace)| Some((e.as_deref_mut()?, pace))) {
+        for e in running.iter_mut().flatten() {
             let mut most = T::neg_infinity();
             for g in 0..Row::<T>::groups::<V>() {
                 let likely = e.surprise.get::<V>(g).fma(V::splat(T::LOG2_E()), e.product.get::<V>(g).max(least).min(greatest).log2());
@@ -151,9 +150,6 @@ impl<T: Real> Op<T> for Weigh<'_, T> {
                 e.log.put(g, log);
                 e.product.put(g, V::splat(T::one()));
                 e.surprise.put(g, V::splat(T::zero()));
-                let noise = e.excess.get::<V>(g).fma(V::splat(pace), V::splat(T::one())).mul(e.noise.get(g));
-                e.noise.put(g, noise.max(least));
-                e.excess.put(g, V::splat(T::zero()));
             }
             let mut sum = T::zero();
             for g in 0..Row::<T>::groups::<V>() {

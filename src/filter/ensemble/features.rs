@@ -1,6 +1,5 @@
 //! What the bank is made of: streams derived from the input, at some lags each.
 
-use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
 use super::constants::{POINTS, STEP};
@@ -115,31 +114,34 @@ impl<T: Real> Streams<T> {
         &self.planes[BENT]
     }
 
-    /// Makes room for the next block.
-    pub(super) fn roll(&mut self) {
+    /// Makes room for the next block; `products` where they were computed.
+    pub(super) fn roll(&mut self, products: bool) {
         let input = &self.planes[INPUT];
         if input.im.iter().any(|x| *x != T::zero()) {
             self.conjugates = T::one();
         }
         for (i, p) in self.planes.iter_mut().enumerate() {
-            if i != ONE {
+            if i < ONE || i > ONE && products {
                 p.roll(self.history);
             }
         }
     }
 
-    /// A feature of sample `t` of the block.
-    pub(super) fn feature(&self, f: &Feature, t: usize) -> Complex<T> {
-        let z = self.planes[f.stream].at(self.history + t - f.lag);
-        if f.conjugate { z.conj() * self.conjugates } else { z }
-    }
-
-    /// A feature of the samples from `t` on.
+    /// A feature of the `n` samples from `t` of the block on: planes, and what to multiply them with.
     #[inline(always)]
-    pub(super) fn vector<V: Vector<T>>(&self, f: &Feature, t: usize) -> (V, V) {
+    pub(super) fn samples(&self, f: &Feature, t: usize, n: usize) -> (&[T], &[T], Option<(T, T)>) {
         let (planes, at) = (&self.planes[f.stream], self.history + t - f.lag);
-        let (re, im) = (V::read(&planes.re, at), V::read(&planes.im, at));
-        if f.conjugate { (re.mul(V::splat(self.conjugates)), V::splat(T::zero()).sub(im)) } else { (re, im) }
+        (&planes.re[at..at + n], &planes.im[at..at + n], f.conjugate.then_some((self.conjugates, -T::one())))
+    }
+}
+
+/// The lanes from `at` on of what [`Streams::samples`] gave.
+#[inline(always)]
+pub(super) fn lanes<T: Real, V: Vector<T>>((re, im, factors): (&[T], &[T], Option<(T, T)>), at: usize) -> (V, V) {
+    let (re, im) = (V::read(re, at), V::read(im, at));
+    match factors {
+        Some((a, b)) => (re.mul(V::splat(a)), im.mul(V::splat(b))),
+        None => (re, im),
     }
 }
 

@@ -5,7 +5,7 @@ use num_complex::Complex;
 use super::average::{Average, Sums};
 use super::bank::Bank;
 use super::constants::*;
-use super::evidence::{LEAST, Weigh, settled_pace};
+use super::evidence::{Evidence, LEAST, Weigh};
 use super::lanes::{Lanes, White};
 use super::planes::Planes;
 use crate::Real;
@@ -21,9 +21,11 @@ pub(super) struct Moving<'a, T: Real, const N: usize> {
     pub(super) tau: T,
     /// Squared norm of an input below which nothing is learned.
     pub(super) silence: T,
+    /// Whether the covariances have long been in their steady state: they are then followed with every fourth sample.
+    pub(super) steady: bool,
 }
 
-/// Samples `from..to` of the block through the halves that run; returns how many were taken before the channel was seen to jump.
+/// Samples `from..to` of the block through the halves that run; returns how many were taken before the lanes were too much surprised.
 pub(super) struct Run<'a, T: Real, const N: usize> {
     pub(super) lanes: Option<Moving<'a, T, N>>,
     pub(super) bank: Option<&'a mut Bank<T>>,
@@ -42,14 +44,25 @@ impl<T: Real, const N: usize> Op<T> for Run<'_, T, N> {
     #[inline(always)]
     fn run<V: Vector<T>>(mut self) -> usize {
         let (average, learn) = (self.average, self.learn);
+        let mut rows = Rows {
+            re: [Row::default(); QUAD],
+            im: [Row::default(); QUAD],
+            variance: [Row::default(); QUAD],
+            product: Row::default(),
+            surprise: Row::default(),
+        };
         let mut at = self.from;
         while at < self.to {
             let n = (average.quad - average.phase).min(self.to - at);
-            let lanes = self.lanes.as_mut().map(|moving| {
-                let mut sums = Sums::default();
-                moving.quad::<V>(self.y, at, n, average.relative, learn, &mut sums);
-                sums
-            });
+            if let Some(moving) = &mut self.lanes {
+                moving.quad::<V>(self.y, at, n, average.relative, learn, &mut rows);
+            }
+            // Only now the weights that these predictions get: they take long to compute, and the members need not wait for them.
+            if let Some(forgetting) = average.due.take() {
+                let (lanes, bank) = (self.lanes.as_mut().map(|m| &mut m.lanes.evidence), self.bank.as_mut().map(|b| &mut b.evidence));
+                average.shares = Weigh { running: [lanes, bank], forgetting }.run::<V>();
+            }
+            let lanes = self.lanes.as_mut().map(|moving| rows.sum::<V>(&mut moving.lanes.evidence));
             let bank = self.bank.as_mut().map(|bank| bank.judge(self.y, at, n, average.relative, learn));
             average.conclude(self.y, at, n, [lanes, bank], learn);
             at += n;
@@ -58,17 +71,15 @@ impl<T: Real, const N: usize> Op<T> for Run<'_, T, N> {
             }
             average.phase += n;
             if average.phase == average.quad {
-                let mut forgetting = T::one();
-                for _ in 0..average.phase {
-                    forgetting *= self.evidence;
+                let pace = T::of(1.0 / NOISE_WINDOW);
+                if let Some(moving) = &mut self.lanes {
+                    moving.lanes.evidence.renew::<V>(pace);
                 }
-                let lanes = self.lanes.as_mut().map(|m| &mut m.lanes.evidence);
-                let bank = self.bank.as_mut().map(|b| &mut b.evidence);
-                let pace = [settled_pace(); 2];
-                average.shares = Weigh { running: [lanes, bank], forgetting, pace }.run::<V>();
-                average.weighed(false);
-                let light = self.lanes.as_ref().is_none_or(|m| m.lanes.evidence.level <= T::of(LIGHT));
-                if average.surprise > T::of(JUMP) && !light {
+                if let Some(bank) = &mut self.bank {
+                    bank.evidence.renew::<V>(pace);
+                }
+                average.complete(self.evidence, false);
+                if average.surprise > T::of(JUMP) && self.lanes.is_some() {
                     break;
                 }
             }
@@ -77,20 +88,61 @@ impl<T: Real, const N: usize> Op<T> for Run<'_, T, N> {
     }
 }
 
+/// What at most four samples are to the lanes: predictions, the variances of their errors, and the evidence that these are.
+struct Rows<T> {
+    re: [Row<T>; QUAD],
+    im: [Row<T>; QUAD],
+    variance: [Row<T>; QUAD],
+    product: Row<T>,
+    surprise: Row<T>,
+}
+
+impl<T: Real> Rows<T> {
+    /// The sums with the present weights; the evidence goes to those of the next.
+    #[inline(always)]
+    fn sum<V: Vector<T>>(&self, evidence: &mut Evidence<T>) -> Sums<T> {
+        let mut sums = Sums::default();
+        for g in 0..Row::<T>::groups::<V>() {
+            evidence.add::<V>(g, self.product.get(g), self.surprise.get(g));
+            let w: V = evidence.weight.get(g);
+            let (mut re, mut im, mut square) = ([w; QUAD], [w; QUAD], [w; QUAD]);
+            for s in 0..QUAD {
+                let (x, y): (V, V) = (self.re[s].get(g), self.im[s].get(g));
+                (re[s], im[s]) = (w.mul(x), w.mul(y));
+                square[s] = w.mul(x.fma(x, y.fma(y, self.variance[s].get(g))));
+            }
+            let (re, im, square) = (V::sums(re), V::sums(im), V::sums(square));
+            for s in 0..QUAD {
+                (sums.re[s], sums.im[s], sums.square[s]) = (sums.re[s] + re[s], sums.im[s] + im[s], sums.square[s] + square[s]);
+            }
+        }
+        sums
+    }
+}
+
 impl<T: Real, const N: usize> Moving<'_, T, N> {
     /// `n` samples from `at` on.
     #[inline(always)]
-    fn quad<V: Vector<T>>(&mut self, y: &Planes<T>, at: usize, n: usize, relative: T, learn: bool, sums: &mut Sums<T>) {
+    fn quad<V: Vector<T>>(&mut self, y: &Planes<T>, at: usize, n: usize, relative: T, learn: bool, rows: &mut Rows<T>) {
         let mut due = self.lanes.due;
         for group in 0..Row::<T>::groups::<V>() {
-            due = self.group::<V>(group, y, at, n, relative, learn, sums);
+            due = self.group::<V>(group, y, at, n, relative, learn, rows);
         }
         self.lanes.due = due;
     }
 
     #[expect(clippy::too_many_arguments, reason = "an inner loop")]
     #[inline(always)]
-    fn group<V: Vector<T>>(&mut self, group: usize, y: &Planes<T>, at: usize, n: usize, relative: T, learn: bool, sums: &mut Sums<T>) -> bool {
+    fn group<V: Vector<T>>(
+        &mut self,
+        group: usize,
+        y: &Planes<T>,
+        at: usize,
+        n: usize,
+        relative: T,
+        learn: bool,
+        rows: &mut Rows<T>,
+    ) -> bool {
         let Lanes { taps, p11, p12, p22, diffusion, evidence, kappa: kappas, step, due, .. } = &mut *self.lanes;
         let count = if N > 0 { N } else { taps.len() };
         let (taps, windows) = (&mut taps[..count], &self.white.taps[..count]);
@@ -101,7 +153,6 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
         let diffusion: V = diffusion.get(group);
         let mut judge = evidence.load::<V>(group);
         let mut due = *due;
-        let (mut re, mut im, mut square) = ([zero; QUAD], [zero; QUAD], [zero; QUAD]);
         for s in 0..n {
             let t = White::<T>::place(at + s);
             let (mut p, mut q) = ((V::splat(self.offset.re), V::splat(self.offset.im)), (zero, zero));
@@ -139,8 +190,9 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
             let (re_p, im_p) = (p.0.sub(q.0), p.1.add(q.1));
             let norm = self.white.norm[t];
             let variance = judge.noise.mul(a11.fma(V::splat(norm), one)).add(curve).max(least);
-            (re[s], im[s]) = (judge.weight.mul(re_p), judge.weight.mul(im_p));
-            square[s] = judge.weight.mul(re_p.fma(re_p, im_p.fma(im_p, variance)));
+            rows.re[s].put(group, re_p);
+            rows.im[s].put(group, im_p);
+            rows.variance[s].put(group, variance);
             due = learn && norm > self.silence;
             if !due {
                 continue;
@@ -154,8 +206,11 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
                 gain = gain.mul(most.mul(error.max(least).rough_recip()).min(one));
             }
             (gr, gi) = (gain.mul(er), gain.mul(ei));
-            kappa = a12.mul(a11.recip());
             judge.take(error.mul(inverse), variance.mul(relative));
+            if self.steady && (at + s) % QUAD > 0 {
+                continue;
+            }
+            kappa = a12.mul(a11.recip());
             let s = a11.fma(tau, one).recip();
             let (k1, k2) = (a11.mul(s), a12.mul(s));
             a22 = k2.fnma(a12, a22);
@@ -165,17 +220,15 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
             a12 = a12.add(a22);
             a22 = a22.add(diffusion);
         }
-        let (re, im, square) = (V::sums(re), V::sums(im), V::sums(square));
-        for s in 0..QUAD {
-            (sums.re[s], sums.im[s], sums.square[s]) = (sums.re[s] + re[s], sums.im[s] + im[s], sums.square[s] + square[s]);
-        }
         p11.put(group, a11);
         p12.put(group, a12);
         p22.put(group, a22);
         kappas.put(group, kappa);
         step[0].put(group, gr);
         step[1].put(group, gi);
-        judge.store(evidence, group);
+        rows.product.put(group, judge.product);
+        rows.surprise.put(group, judge.surprise);
+        evidence.excess.put(group, judge.excess.add(evidence.excess.get(group)));
         due
     }
 }

@@ -4,7 +4,7 @@ use num_complex::Complex64;
 
 use super::bank::spread;
 use super::constants::*;
-use super::evidence::NOTHING;
+use super::evidence::{NOTHING, Weigh};
 use super::features::Products;
 use super::input::Change;
 use super::step::wide;
@@ -65,10 +65,15 @@ impl<T: Real> Ensemble<T> {
         self.clock.length = self.clock.cell - self.clock.at;
     }
 
-    /// Lets the lanes take in what the last sample taught.
+    /// Lets the lanes take in what the last sample taught, and weighs the members.
     fn settle(&mut self) {
         if let Some(white) = &self.white {
             self.lanes.settle(white, self.clock.at.wrapping_sub(1));
+        }
+        if let Some(forgetting) = self.average.due.take() {
+            let [lanes, bank] = [self.running[0], self.running[1] && self.bank.is_ready()];
+            let running = [lanes.then_some(&mut self.lanes.evidence), bank.then_some(&mut self.bank.evidence)];
+            self.average.shares = T::dispatch(self.level, Weigh { running, forgetting });
         }
     }
 
@@ -80,7 +85,7 @@ impl<T: Real> Ensemble<T> {
         let best = self.lanes.evidence.best();
         let noise = self.lanes.evidence.noise.0[best].wide();
         if learn && self.running[1] {
-            self.bank.learn(self.level, &self.streams, &self.y, &self.average.weight, self.clock.time, noise, self.power);
+            self.bank.learn(self.level, &self.streams, &self.y, &self.average.weight[..BLOCK], self.clock.time, noise, self.power);
         }
         if learn && self.acquisition.left == 0 && self.running[0] {
             self.follow_carrier(best);
@@ -103,7 +108,7 @@ impl<T: Real> Ensemble<T> {
         self.gate();
         self.clock.at = 0;
         self.input.x.roll(self.history);
-        self.streams.roll();
+        self.streams.roll(self.running[1]);
     }
 
     /// Decides which halves run in the next block: one that carries no weight rests, and is looked at once in a while.

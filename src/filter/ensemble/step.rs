@@ -2,10 +2,10 @@
 
 use num_complex::{Complex, Complex64};
 
-use super::average::Sums;
+use super::average::{Average, Sums};
 use super::bank::spread;
 use super::constants::*;
-use super::evidence::{LEAST, Weigh, noise_pace, settled_pace};
+use super::evidence::{Evidence, LEAST, Weigh, noise_pace};
 use super::features::Products;
 use super::lanes::White;
 use super::run::{Moving, Run};
@@ -42,7 +42,11 @@ impl<T: Real> Ensemble<T> {
             self.whiten(from, to);
         }
         let learn = learn && self.input.inverse() > 0.0;
-        let lazy = if self.clock.since_change < 8 * EAGER { LAZY } else { LAZIEST };
+        let lazy = match self.clock.since_change / EAGER {
+            0..8 => LAZY,
+            8..64 => LAZIER,
+            _ => LAZIEST,
+        };
         while self.clock.at < to {
             let at = self.clock.at;
             let acquiring = lanes && self.acquisition.left > 0;
@@ -80,9 +84,12 @@ impl<T: Real> Ensemble<T> {
                 self.clock.since_shape += n;
                 self.clock.wait = if curve { spread(self.clock.time) % (2 * lazy - 1) } else { self.clock.wait.saturating_sub(n) };
             }
-            let light = self.lanes.evidence.level <= T::of(LIGHT);
-            if self.average.phase == 0 && self.average.surprise > T::of(JUMP) && self.clock.since_jump > SETTLED && !light {
-                self.jump();
+            if lanes && self.average.phase == 0 && self.average.surprise > T::of(JUMP) && self.clock.since_jump > SETTLED {
+                // Where the bank describes the channel better than the lanes ever did, they may be surprised.
+                let noise = self.lanes.evidence.noise.0[self.lanes.evidence.best()];
+                if self.lanes.evidence.level > T::of(LIGHT) || noise < self.bank.least_noise() {
+                    self.jump();
+                }
             }
         }
     }
@@ -120,6 +127,7 @@ impl<T: Real> Ensemble<T> {
                     curve: T::of(self.curve.variance),
                     tau: T::of(self.shape.tau),
                     silence: T::of(SILENCE * self.shape.tau),
+                    steady: self.clock.since_jump > STEADY,
                 });
                 let (average, y, evidence) = (&mut self.average, &self.y, T::of(self.config.evidence));
                 T::dispatch(self.level, Run { lanes: moving, bank: bank.then_some(&mut self.bank), average, y, from, to, learn, evidence })
@@ -166,15 +174,13 @@ impl<T: Real> Ensemble<T> {
         (own.re[0], own.im[0], own.square[0]) = (T::of(re), T::of(im), T::of(square));
         let other = bank.then(|| self.bank.judge(&self.y, at, 1, relative, all));
         self.average.conclude(&self.y, at, 1, [Some(own), other], all);
-        let pace = [noise_pace(self.clock.since_jump), settled_pace()];
         if all {
-            let e = &mut self.lanes.evidence;
-            let bank = bank.then_some(&mut self.bank.evidence);
-            let forgetting = T::of(self.config.evidence);
-            let taken = learn.then_some([&rows[0], &rows[1]]);
-            self.average.shares = T::dispatch(self.level, Take { taken, weigh: Weigh { running: [Some(e), bank], forgetting, pace } });
-            self.average.weighed(true);
+            let (lanes, bank) = (&mut self.lanes.evidence, bank.then_some(&mut self.bank.evidence));
+            let (taken, pace) = (learn.then_some([&rows[0], &rows[1]]), noise_pace(self.clock.since_jump));
+            self.average.phase = 1;
+            self.average.complete(T::of(self.config.evidence), true);
             self.average.follow(at);
+            T::dispatch(self.level, Take { taken, lanes, bank, pace, average: &mut self.average });
         }
         if !learn {
             return 1;
@@ -196,24 +202,36 @@ impl<T: Real> Ensemble<T> {
     }
 }
 
-/// Evidence for members whose errors, in units of their variances, and variances are known.
+/// Evidence for members whose errors, in units of their variances, and variances are known; then the weights, if they are due.
 struct Take<'a, T: Real> {
     taken: Option<[&'a Row<T>; 2]>,
-    weigh: Weigh<'a, T>,
+    lanes: &'a mut Evidence<T>,
+    bank: Option<&'a mut Evidence<T>>,
+    /// That of the lanes' noise.
+    pace: T,
+    average: &'a mut Average<T>,
 }
 
 impl<T: Real> Op<T> for Take<'_, T> {
-    type Output = [T; 2];
+    type Output = ();
 
     #[inline(always)]
-    fn run<V: Vector<T>>(mut self) -> [T; 2] {
-        if let (Some([z, variance]), Some(evidence)) = (self.taken, &mut self.weigh.running[0]) {
+    fn run<V: Vector<T>>(self) {
+        let (lanes, mut bank) = (self.lanes, self.bank);
+        if let Some([z, variance]) = self.taken {
             for g in 0..Row::<T>::groups::<V>() {
-                let mut judge = evidence.load::<V>(g);
+                let mut judge = lanes.load::<V>(g);
                 judge.take(z.get(g), variance.get(g));
-                judge.store(evidence, g);
+                lanes.add(g, judge.product, judge.surprise);
+                lanes.excess.put(g, judge.excess);
             }
+            lanes.renew::<V>(self.pace);
         }
-        self.weigh.run::<V>()
+        if let Some(bank) = &mut bank {
+            bank.renew::<V>(T::of(1.0 / NOISE_WINDOW));
+        }
+        if let Some(forgetting) = self.average.due.take() {
+            self.average.shares = Weigh { running: [Some(lanes), bank], forgetting }.run::<V>();
+        }
     }
 }

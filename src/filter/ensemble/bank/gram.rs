@@ -41,13 +41,21 @@ impl<T: Real> Gram<T> {
         self.held = 0;
     }
 
-    /// Takes in the features of a sample; returns them.
-    pub(super) fn take(&mut self, level: Level, features: impl Iterator<Item = (T, T)>) {
-        let at = self.held * self.padded;
-        for (k, f) in features.enumerate() {
-            (self.re[at + k], self.im[at + k]) = f;
-        }
-        self.held += 1;
+    /// How many samples it can hold before they are added.
+    pub(super) fn room(&self) -> usize {
+        BATCH - self.held
+    }
+
+    /// Sets feature `k` of the `s`-th sample that comes next.
+    #[inline(always)]
+    pub(super) fn set(&mut self, s: usize, k: usize, (re, im): (T, T)) {
+        let at = (self.held + s) * self.padded + k;
+        (self.re[at], self.im[at]) = (re, im);
+    }
+
+    /// So many samples were set.
+    pub(super) fn advance(&mut self, level: Level, samples: usize) {
+        self.held += samples;
         if self.held == BATCH {
             self.flush(level);
         }
@@ -84,9 +92,10 @@ impl<T: Real> Op<T> for Accumulate<'_, T> {
                 for s in 0..*held {
                     let at = s * *padded;
                     let (x, y) = (V::read(re, at + j), V::read(im, at + j));
+                    // The rows are padded beyond the last feature.
+                    let (left, below) = (&re[at + i..at + i + ROWS], &im[at + i..at + i + ROWS]);
                     for r in 0..ROWS {
-                        // The rows are padded beyond the last feature.
-                        let (p, q) = (V::splat(re[at + i + r]), V::splat(im[at + i + r]));
+                        let (p, q) = (V::splat(left[r]), V::splat(below[r]));
                         a[r] = q.fma(y, p.fma(x, a[r]));
                         b[r] = q.fnma(x, p.fma(y, b[r]));
                     }
@@ -101,7 +110,6 @@ impl<T: Real> Op<T> for Accumulate<'_, T> {
         }
     }
 }
-
 
 /// The inverse of a Gram matrix in the precision of the samples, rows padded to whole groups of vectors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -140,7 +148,17 @@ impl<T: Real> Inverse<T> {
 /// `w = H c` with the inverse `H` of the leading rows and columns of a matrix that was swept so far.
 pub(super) fn solve(swept: &Matrix, c: &[Complex64], scale: f64, w: &mut [Complex64]) {
     let n = w.len();
-    for (i, w) in w.iter_mut().enumerate() {
-        *w = (0..n).map(|j| swept.swept(i, j) * c[j]).sum::<Complex64>() * scale;
+    w.fill(Complex64::default());
+    // Row by row of the upper triangle, which also is the conjugate of a column.
+    for i in 0..n {
+        let mut sum = Complex64::default();
+        for j in i..n {
+            let h = swept.swept(i, j) * scale;
+            sum += h * c[j];
+            if j > i {
+                w[j] += h.conj() * c[i];
+            }
+        }
+        w[i] += sum;
     }
 }

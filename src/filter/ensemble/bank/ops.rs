@@ -1,21 +1,21 @@
 //! The bank's loops over features, compiled for every level of vector instructions.
 
+use num_complex::Complex;
+
 use super::super::constants::{BLOCK, OUTLIER};
 use super::super::evidence::LEAST;
-use super::super::features::{Feature, Streams};
+use super::super::features::{Feature, Streams, lanes};
 use super::super::planes::Planes;
 use super::gram::Inverse;
-use super::{Bank, Member, SLOTS};
+use super::{Bank, SLOTS};
 use crate::Real;
 use crate::simd::{Op, Vector};
 
-impl<T: Real> Member<T> {
-    /// `sum + w_k x`.
-    #[inline(always)]
-    fn add<V: Vector<T>>(&self, k: usize, x: (V, V), sum: (V, V)) -> (V, V) {
-        let (re, im) = (V::splat(self.re[k]), V::splat(self.im[k]));
-        (im.fnma(x.1, re.fma(x.0, sum.0)), im.fma(x.0, re.fma(x.1, sum.1)))
-    }
+/// `sum + w x`.
+#[inline(always)]
+fn add<T: Real, V: Vector<T>>(w: Complex<T>, x: (V, V), sum: (V, V)) -> (V, V) {
+    let (re, im) = (V::splat(w.re), V::splat(w.im));
+    (im.fnma(x.1, re.fma(x.0, sum.0)), im.fma(x.0, re.fma(x.1, sum.1)))
 }
 
 /// Predictions of all members for some samples of the block.
@@ -38,13 +38,16 @@ impl<T: Real> Op<T> for Predict<'_, T> {
         let mut t = self.from / step * step;
         while t < self.to {
             let mut sums = [[(zero, zero); 2]; SLOTS];
-            for k in 0..bank.features.len() {
+            let [short, all] = bank.sizes;
+            let (a, b, c) = (&first.narrow[..all], &second.narrow[..all], &third.narrow[..short]);
+            for k in 0..all {
+                let samples = self.streams.samples(&bank.features[k], t, step);
                 for h in 0..2 {
-                    let x = self.streams.vector::<V>(&bank.features[k], t + h * V::LANES);
-                    sums[0][h] = first.add(k, x, sums[0][h]);
-                    sums[1][h] = second.add(k, x, sums[1][h]);
-                    if k < bank.sizes[0] {
-                        sums[2][h] = third.add(k, x, sums[2][h]);
+                    let x = lanes::<T, V>(samples, h * V::LANES);
+                    sums[0][h] = add(a[k], x, sums[0][h]);
+                    sums[1][h] = add(b[k], x, sums[1][h]);
+                    if k < short {
+                        sums[2][h] = add(c[k], x, sums[2][h]);
                     }
                 }
             }
@@ -103,14 +106,16 @@ impl<T: Real> Op<T> for Gradient<'_, T> {
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
         let zero = V::splat(T::zero());
+        let errors = self.errors.map(|e| (&e.re[..BLOCK], &e.im[..BLOCK]));
         for (k, f) in self.features.iter().enumerate() {
             let mut sums = [(zero, zero); SLOTS];
+            let samples = self.streams.samples(f, 0, BLOCK);
             let mut t = 0;
             while t < BLOCK {
-                let (x, y) = self.streams.vector::<V>(f, t);
+                let (x, y) = lanes::<T, V>(samples, t);
                 for i in 0..SLOTS {
                     if i < 2 || k < self.short {
-                        let (re, im) = (V::read(&self.errors[i].re, t), V::read(&self.errors[i].im, t));
+                        let (re, im) = (V::read(errors[i].0, t), V::read(errors[i].1, t));
                         sums[i] = (y.fma(im, x.fma(re, sums[i].0)), y.fnma(re, x.fma(im, sums[i].1)));
                     }
                 }
@@ -145,9 +150,10 @@ impl<T: Real, const M: usize> Op<T> for Apply<'_, T, M> {
             let mut sums = [[(zero, zero); WIDE]; M];
             for k in 0..n {
                 // Column k is the conjugate of row k.
+                let at = k * padded + j;
+                let row = (&self.inverse.re[at..at + WIDE * V::LANES], &self.inverse.im[at..at + WIDE * V::LANES]);
                 for c in 0..WIDE {
-                    let at = k * padded + j + c * V::LANES;
-                    let (x, y) = (V::read(&self.inverse.re, at), V::read(&self.inverse.im, at));
+                    let (x, y) = (V::read(row.0, c * V::LANES), V::read(row.1, c * V::LANES));
                     for m in 0..M {
                         let (re, im) = (V::splat(self.gradients[m].0[k]), V::splat(self.gradients[m].1[k]));
                         let (p, q) = sums[m][c];
