@@ -76,17 +76,17 @@ impl Error {
     }
 
     /// `unknown kind 'name'; did you mean ...`.
-    pub fn unknown<S: AsRef<str>>(kind: &'static str, name: impl Into<String>, known: impl IntoIterator<Item = S>) -> Self {
+    pub(crate) fn unknown<S: AsRef<str>>(kind: &'static str, name: impl Into<String>, known: impl IntoIterator<Item = S>) -> Self {
         Self::Unknown { kind, name: name.into(), known: known.into_iter().map(|s| s.as_ref().to_owned()).collect() }
     }
 
     /// Something wrong at `place` in the file `path`.
-    pub fn file(path: impl Into<PathBuf>, place: impl Into<String>, problem: impl Into<String>) -> Self {
+    pub(crate) fn file(path: impl Into<PathBuf>, place: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::File { path: path.into(), place: place.into(), problem: problem.into() }
     }
 
     /// An operating-system error on `path`.
-    pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+    pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io { path: path.into(), source }
     }
 }

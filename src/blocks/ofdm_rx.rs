@@ -74,7 +74,7 @@ impl OfdmRx {
 
 impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>> OfdmRx<I, O> {
     /// As [`new`](OfdmRx::new), with buffers of another kind than the default.
-    pub fn with_buffers(receiver: Receiver) -> Self {
+    pub(crate) fn with_buffers(receiver: Receiver) -> Self {
         Self {
             input: I::default(),
             points: O::default(),
@@ -97,11 +97,6 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
     /// The packets, if they are kept.
     pub fn packets(&self) -> &[Packet] {
         self.keep.as_deref().unwrap_or_default()
-    }
-
-    /// The receiver: what it has learned of the amplifier, say.
-    pub fn receiver(&self) -> &Receiver {
-        &self.receiver
     }
 
     /// Frames received.

@@ -52,7 +52,7 @@ pub struct End {
 
 impl End {
     /// Channel 0 of a device, with the device's own gain and antenna.
-    pub fn new(device: impl Into<String>) -> Self {
+    pub(crate) fn new(device: impl Into<String>) -> Self {
         Self {
             device: device.into(),
             channels: vec![0],
@@ -90,9 +90,9 @@ pub struct RadioConfig {
 
 impl RadioConfig {
     /// The usual queue: four million samples, 0.2 s at 20 MS/s.
-    pub const QUEUE: usize = 1 << 22;
+    pub(crate) const QUEUE: usize = 1 << 22;
     /// The usual patience.
-    pub const TIMEOUT: Duration = Duration::from_secs(2);
+    pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 
     /// One device at both ends.
     pub fn duplex(device: &str, frequency: f64, rate: f64) -> Self {
@@ -159,7 +159,7 @@ pub(super) fn refused(device: &str, what: &str, error: &soapysdr::Error) -> Erro
 }
 
 /// Refuses arguments that do not name a radio's driver: an empty search has taken a sound card for a radio.
-pub fn check_device(arguments: &str) -> Result<()> {
+pub(crate) fn check_device(arguments: &str) -> Result<()> {
     match Args::from(arguments).get("driver") {
         None | Some("") => {
             let expected = "given with an explicit driver=..., as `kaflow devices` lists them";
@@ -173,7 +173,7 @@ pub fn check_device(arguments: &str) -> Result<()> {
 }
 
 /// Opens a device by arguments that name their driver.
-pub fn open_device(arguments: &str) -> Result<Device> {
+pub(crate) fn open_device(arguments: &str) -> Result<Device> {
     check_device(arguments)?;
     Device::new(arguments).map_err(|e| refused(arguments, "cannot be opened (`kaflow devices` lists what there is)", &e))
 }
@@ -239,7 +239,7 @@ impl Radio {
     }
 
     /// The sample rate that the device has in fact.
-    pub fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.rate
     }
 
@@ -286,7 +286,7 @@ impl Radio {
     }
 
     /// The device that receives.
-    pub fn rx_device(&self) -> Option<&Device> {
+    pub(crate) fn rx_device(&self) -> Option<&Device> {
         self.rx_device.as_ref()
     }
 

@@ -80,7 +80,7 @@ impl SoapySink {
 
 impl<I: CpuBufferReader<Item = Complex32>> SoapySink<I> {
     /// As [`new`](SoapySink::new), with buffers of another kind than the default.
-    pub fn with_buffers(radio: &mut Radio) -> crate::Result<Self> {
+    pub(crate) fn with_buffers(radio: &mut Radio) -> crate::Result<Self> {
         if radio.tx_channels() == 0 {
             return Err(Error::Data("this radio was opened without a transmitter".into()));
         }

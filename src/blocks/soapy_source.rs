@@ -79,7 +79,7 @@ impl SoapySource {
 
 impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
     /// As [`new`](SoapySource::new), with buffers of another kind than the default.
-    pub fn with_buffers(radio: &mut Radio) -> crate::Result<Self> {
+    pub(crate) fn with_buffers(radio: &mut Radio) -> crate::Result<Self> {
         if radio.rx_channels() == 0 {
             return Err(Error::Data("this radio was opened without a receiver".into()));
         }

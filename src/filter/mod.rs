@@ -39,7 +39,7 @@
 //! what it knows, and does not learn. An update that would overflow is not made, so predictions are finite as long as the filter's numbers are in range.
 
 mod covariance;
-pub mod em;
+pub(crate) mod em;
 pub mod ensemble;
 mod guard;
 mod kernel_filter;
@@ -59,7 +59,8 @@ mod windowed;
 #[cfg(feature = "blocks")]
 pub(crate) use guard::CleanWindow;
 pub use guard::Guard;
-pub use kernel_filter::{Admit, Dynamics, Evict, KernelFilter};
+pub use kernel_filter::Evict;
+pub(crate) use kernel_filter::{Admit, Dynamics, KernelFilter};
 pub use krlst::KrlsT;
 pub use linear::{Kalman, Rls};
 pub use lms::Lms;

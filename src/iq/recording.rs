@@ -59,7 +59,7 @@ pub struct Recording {
 
 /// Samples that are NaN or infinite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct NotFinite {
+pub(crate) struct NotFinite {
     /// How many were read so far.
     pub count: u64,
     /// The place of the first one.
@@ -153,7 +153,7 @@ impl Recording {
     }
 
     /// What the specification forbids although the samples can be read, each named with its field.
-    pub fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let mut found = self.meta.violations();
         for extension in self.meta.global.extensions.iter().filter(|e| !e.optional && e.name != "kaflow") {
             found.push(format!("global core:extensions: '{}' is needed to understand the recording and not known here", extension.name));
@@ -169,12 +169,12 @@ impl Recording {
     }
 
     /// The kind of file.
-    pub fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> Format {
         self.format
     }
 
     /// The file that holds the samples.
-    pub fn data_path(&self) -> &Path {
+    pub(crate) fn data_path(&self) -> &Path {
         &self.data
     }
 
@@ -203,11 +203,6 @@ impl Recording {
         self.len == 0
     }
 
-    /// Stretches without a hole, in order.
-    pub fn segments(&self) -> &[Segment] {
-        &self.segments
-    }
-
     /// All holes, in order.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
         self.segments.iter().filter(|s| s.missing > 0).map(|s| Gap { at: s.start, missing: s.missing })
@@ -228,12 +223,12 @@ impl Recording {
     }
 
     /// The place of the next sample to be read.
-    pub fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
     /// Goes to a sample; the end, `len()`, is allowed.
-    pub fn seek(&mut self, sample: u64) -> Result<()> {
+    pub(crate) fn seek(&mut self, sample: u64) -> Result<()> {
         if sample > self.len {
             return Err(Error::parameter("sample", format!("at most {}, the length of {}", self.len, self.data.display()), sample));
         }
@@ -243,7 +238,7 @@ impl Recording {
     }
 
     /// Chooses the channel that [`read`](Self::read) delivers; the first is 0 and the default.
-    pub fn select(&mut self, channel: usize) -> Result<()> {
+    pub(crate) fn select(&mut self, channel: usize) -> Result<()> {
         if channel >= self.channels() {
             let expected = format!("below {}, the number of channels of {}", self.channels(), self.data.display());
             return Err(Error::parameter("channel", expected, channel));
@@ -258,7 +253,7 @@ impl Recording {
     }
 
     /// The NaN or infinite samples read so far.
-    pub fn not_finite(&self) -> Option<NotFinite> {
+    pub(crate) fn not_finite(&self) -> Option<NotFinite> {
         self.not_finite
     }
 
@@ -372,7 +367,7 @@ impl Recording {
     }
 
     /// Reads all the data and compares its SHA-512 with the metadata's. `Ok(false)` when there is none to compare with.
-    pub fn verify(&mut self) -> Result<bool> {
+    pub(crate) fn verify(&mut self) -> Result<bool> {
         let Some(expected) = self.meta.global.sha512.clone() else { return Ok(false) };
         let (offset, bytes) = self.range;
         self.file_at = u64::MAX;

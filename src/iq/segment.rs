@@ -4,7 +4,7 @@ use super::sigmf::Meta;
 
 /// A stretch of samples that one capture of the recording describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// The first sample's place in the recording, counted from 0.
     pub start: u64,
     /// How many samples it has.

@@ -10,10 +10,10 @@ use super::Datatype;
 use crate::{Error, Result};
 
 /// The version that we write.
-pub const VERSION: &str = "1.2.0";
+pub(crate) const VERSION: &str = "1.2.0";
 
 /// No metadata is larger: this bounds what a forged file can make us hold in memory.
-pub const MAX_META_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_META_BYTES: u64 = 64 << 20;
 
 /// Indices above this do not fit the specification.
 const MAX_INDEX: u64 = i64::MAX as u64;
@@ -127,12 +127,7 @@ pub struct Annotation {
 }
 
 /// A moment as SigMF writes it: ISO 8601 and UTC, to the nanosecond.
-///
-/// ```
-/// use std::time::{Duration, UNIX_EPOCH};
-/// assert_eq!(kaflow::iq::sigmf::datetime(UNIX_EPOCH + Duration::from_nanos(951_782_400_000_000_005)), "2000-02-29T00:00:00.000000005Z");
-/// ```
-pub fn datetime(time: std::time::SystemTime) -> String {
+pub(crate) fn datetime(time: std::time::SystemTime) -> String {
     let since = time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let (days, second) = (since.as_secs() / 86400, since.as_secs() % 86400);
     // Days are counted from 1 March of year 0, so that the leap day is the last one of a year: 400 years are 146097 days.
@@ -233,7 +228,7 @@ impl Meta {
     }
 
     /// Reads metadata from JSON; `path` is named in errors.
-    pub fn parse(path: &Path, text: &[u8]) -> Result<Self> {
+    pub(crate) fn parse(path: &Path, text: &[u8]) -> Result<Self> {
         let mut top = Fields::new(path, "top level", parse_json(path, text)?)?;
         let global: Value = top.required("global")?;
         let captures = top.list("captures")?;
@@ -253,18 +248,18 @@ impl Meta {
     }
 
     /// The JSON text, ending with a newline.
-    pub fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         // Serialising to memory fails only for maps whose keys are not strings; ours are.
         serde_json::to_string_pretty(self).map(|text| text + "\n").unwrap_or_default()
     }
 
     /// How many channels are interleaved.
-    pub fn channels(&self) -> usize {
+    pub(crate) fn channels(&self) -> usize {
         self.global.num_channels.unwrap_or(1) as usize
     }
 
     /// Declares an extension once.
-    pub fn declare(&mut self, name: &str, version: &str) {
+    pub(crate) fn declare(&mut self, name: &str, version: &str) {
         declare(&mut self.global.extensions, name, version);
     }
 
@@ -282,7 +277,7 @@ impl Meta {
     }
 
     /// What the specification forbids although the samples can be read, each named with its field. What we write has none of it.
-    pub fn violations(&self) -> Vec<String> {
+    pub(crate) fn violations(&self) -> Vec<String> {
         let mut found = undeclared(self.extra_keys(), &self.global.extensions);
         for (i, pair) in self.annotations.windows(2).enumerate() {
             if pair[1].sample_start < pair[0].sample_start {
@@ -493,5 +488,11 @@ mod tests {
         meta.declare("antenna", "1.0.0");
         meta.global.extra.clear();
         assert_eq!(meta.violations(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_leap_day_to_the_nanosecond() {
+        use std::time::{Duration, UNIX_EPOCH};
+        assert_eq!(datetime(UNIX_EPOCH + Duration::from_nanos(951_782_400_000_000_005)), "2000-02-29T00:00:00.000000005Z");
     }
 }

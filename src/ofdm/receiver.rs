@@ -110,28 +110,28 @@ impl Receiver {
     }
 
     /// The amplifier's curve, given or learned, of a receiver that is [`reading`](Self::reading).
-    pub fn curve(&self) -> Option<&Curve> {
+    pub(crate) fn curve(&self) -> Option<&Curve> {
         self.reader.as_ref().map(|reader| reader.curve())
     }
 
     /// Symbols that the curve is learned from; `None` where it is given, or where nobody asked for one.
-    pub fn learned(&self) -> Option<u64> {
+    pub(crate) fn learned(&self) -> Option<u64> {
         self.reader.as_ref().and_then(|reader| reader.learned())
     }
 
     /// The waveform.
-    pub fn config(&self) -> &Config {
+    pub(crate) fn config(&self) -> &Config {
         &self.config
     }
 
     /// Back to the start of a stream.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.search_afresh(0);
         self.rejected = 0;
     }
 
     /// Samples are missing between the last call and the next: gives up the frame that is under way and counts on behind the hole.
-    pub fn gap(&mut self, missing: u64) {
+    pub(crate) fn gap(&mut self, missing: u64) {
         self.search_afresh(self.base + self.buffer.len() as i64 + missing as i64);
     }
 
@@ -151,13 +151,13 @@ impl Receiver {
     }
 
     /// How near anything came to being a frame: for somebody who wonders why there is none.
-    pub fn sighted(&self) -> Sighted {
+    pub(crate) fn sighted(&self) -> Sighted {
         let ((short, short_needed), (long, long_needed)) = (self.detector.best(), self.synchronizer.best());
         Sighted { short, short_needed, long, long_needed }
     }
 
     /// Takes in samples and calls `deliver` with each frame that they complete.
-    pub fn push(&mut self, samples: &[Complex32], mut deliver: impl FnMut(&Packet)) {
+    pub(crate) fn push(&mut self, samples: &[Complex32], mut deliver: impl FnMut(&Packet)) {
         for piece in samples.chunks(16 * self.size) {
             self.buffer.extend(piece.iter().map(|z| if z.re.is_finite() && z.im.is_finite() { *z } else { Complex32::default() }));
             while self.step(&mut deliver) {}

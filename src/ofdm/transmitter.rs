@@ -120,13 +120,8 @@ impl Transmitter {
         })
     }
 
-    /// The waveform.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
     /// Queues bits, one to a byte, for [`Source::Queue`]. A frame starts when its whole payload is there.
-    pub fn push(&mut self, bits: &[u8]) {
+    pub(crate) fn push(&mut self, bits: &[u8]) {
         self.queue.extend(bits);
     }
 
