@@ -8,6 +8,10 @@ use crate::Real;
 
 /// Samples over which the power is averaged.
 const WINDOW: f64 = 2000.0;
+/// A cell whose power has left the unit by this factor (5 dB) may be the first at a new level; after so many samples of such cells, louder or quieter, it is.
+const STEP: f64 = 3.0;
+const STEP_UP: f64 = 128.0;
+const STEP_DOWN: f64 = 256.0;
 /// Samples during which the unit is the mean power so far.
 const START: f64 = 64.0;
 /// The unit changes when the power has left it by this factor (3 dB): ordinary fluctuations leave it alone.
@@ -34,6 +38,10 @@ pub(super) struct Input<T: Real> {
     // Of the samples since the power was last settled.
     sum: f64,
     weight: f64,
+    // Power of all of them that are not zero, and how many there are.
+    plain: (f64, f64),
+    // The same of the cells in a row that may be at a new level.
+    step: (f64, f64),
 }
 
 /// What happened to the unit.
@@ -48,7 +56,7 @@ pub(super) enum Change {
 
 impl<T: Real> Input<T> {
     pub(super) fn new(history: usize) -> Self {
-        Self { x: Planes::new(history), mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0 }
+        Self { x: Planes::new(history), mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0, plain: (0.0, 0.0), step: (0.0, 0.0) }
     }
 
     /// One over the RMS; zero as long as there was only silence.
@@ -62,7 +70,7 @@ impl<T: Real> Input<T> {
     }
 
     pub(super) fn is_sound(&self, history: usize) -> bool {
-        let numbers = [self.mean, self.count, self.unit, self.sum, self.weight];
+        let numbers = [self.mean, self.count, self.unit, self.sum, self.weight, self.plain.0, self.plain.1, self.step.0, self.step.1];
         self.x.fits(history) && numbers.iter().all(|x| x.is_finite() && *x >= 0.0) && self.odd <= BEGIN
     }
 
@@ -89,8 +97,10 @@ impl<T: Real> Input<T> {
                 self.mean += (power - self.mean) / self.count;
                 self.unit = self.mean;
             } else if power > 0.0 {
-                self.sum += weight * power.min(LOUDEST * self.mean);
+                let power = power.min(LOUDEST * self.mean);
+                self.sum += weight * power;
                 self.weight += weight;
+                self.plain = (self.plain.0 + power, self.plain.1 + 1.0);
             }
         }
     }
@@ -98,7 +108,7 @@ impl<T: Real> Input<T> {
     /// Settles the power after some samples.
     pub(super) fn settle(&mut self) -> Change {
         if self.odd >= BEGIN {
-            *self = Self { x: self.x.clone(), mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0 };
+            *self = Self { x: self.x.clone(), mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0, plain: (0.0, 0.0), step: (0.0, 0.0) };
             return Change::Begin;
         }
         if self.weight == 0.0 {
@@ -106,6 +116,19 @@ impl<T: Real> Input<T> {
         }
         let (mean, weight) = (self.sum / self.weight, self.weight);
         (self.sum, self.weight) = (0.0, 0.0);
+        let plain = std::mem::take(&mut self.plain);
+        let level = plain.0 / plain.1 / self.unit;
+        // In a row means in one direction.
+        let (louder, quieter) = (level > STEP, level * STEP < 1.0);
+        let same = louder && self.step.0 > self.step.1 * self.unit || quieter && self.step.0 < self.step.1 * self.unit;
+        let before = if same { self.step } else { (0.0, 0.0) };
+        self.step = if louder || quieter { (before.0 + plain.0, before.1 + plain.1) } else { (0.0, 0.0) };
+        if self.step.1 >= if louder { STEP_UP } else { STEP_DOWN } {
+            let power = self.step.0 / self.step.1;
+            let ratio = (power / self.unit).sqrt();
+            (self.mean, self.unit, self.count, self.step) = (power, power, self.step.1, (0.0, 0.0));
+            return Change::Grown(ratio);
+        }
         self.count = (self.count + weight).min(WINDOW);
         self.mean += (mean - self.mean) * (weight / self.count).min(1.0);
         if self.mean > HYSTERESIS * self.unit || HYSTERESIS * self.mean < self.unit {

@@ -136,6 +136,8 @@ pub struct Ensemble<T: Real> {
     // Room for two windows.
     windows: [Vec<Complex64>; 2],
     running: [bool; 2],
+    // Whether nothing is known of the noise.
+    fresh: bool,
 }
 
 /// What has been counted.
@@ -186,6 +188,7 @@ impl<T: Real> Ensemble<T> {
             taps: vec![Complex::default(); config.taps],
             windows: [vec![Complex64::default(); config.taps], vec![Complex64::default(); config.taps]],
             running: [true, true],
+            fresh: false,
             config,
         })
     }

@@ -41,6 +41,12 @@ impl<T: Real> Ensemble<T> {
             }
             Change::Grown(ratio) => {
                 self.grow(ratio);
+                self.jump();
+                // The level of the output's noise may be another one as well.
+                self.fresh = true;
+                self.offset *= ratio.min(1.0);
+                self.offset_variance = self.offset_variance.max(OFFSET_PRIOR / (ratio * ratio).min(1.0));
+                self.clock.since_jump = 0;
                 bent = true;
             }
             Change::None => {}

@@ -159,7 +159,7 @@ impl<T: Real> Ensemble<T> {
         for m in 0..MEMBERS {
             let (p, excess) = (Complex64::new(a.p.0[m], a.p.1[m]), 1.0 + a.f[m].max(0.0) + self.offset_variance);
             let d = y - p;
-            if self.clock.learned == 0 && learn {
+            if (self.clock.learned == 0 || self.fresh) && learn {
                 e.noise.0[m] = T::of((d.norm_sqr() / excess).max(LEAST));
             }
             let noise = e.noise.0[m].wide();
@@ -185,6 +185,7 @@ impl<T: Real> Ensemble<T> {
         if !learn {
             return 1;
         }
+        self.fresh = false;
         f64::dispatch(self.level, acquisition::Learn { members: a, error: &error, weight: &weight });
         self.shape.observe(u);
         if self.clock.time % acquisition::TAP_LOOK == acquisition::TAP_LOOK - 1 {
