@@ -52,8 +52,8 @@ pub(super) struct Average<T: Real> {
     pub(super) p: Planes<T>,
     pub(super) v: Vec<T>,
     pub(super) weight: Vec<T>,
-    /// Squared errors of the lanes alone, and their variances.
-    pub(super) own: Vec<(T, T)>,
+    /// Squared errors of the lanes alone, and their variances; nothing where the lanes were much surprised.
+    pub(super) own: Vec<Option<(T, T)>>,
     /// Weights of lanes and bank.
     pub(super) shares: [T; 2],
     /// Average squared error in units of its variance: of the lanes, and of the whole.
@@ -72,6 +72,8 @@ pub(super) struct Average<T: Real> {
     pub(super) due: Option<T>,
     /// One over the unit of variances.
     pub(super) relative: T,
+    /// The surprise from which on the taps are to blame for errors, and nothing else can be learned from them.
+    pub(super) doubt: T,
 }
 
 impl<T: Real> Average<T> {
@@ -80,7 +82,7 @@ impl<T: Real> Average<T> {
             p: Planes::new(0),
             v: vec![T::zero(); BLOCK + QUAD],
             weight: vec![T::zero(); BLOCK + QUAD],
-            own: vec![(T::zero(), T::one()); BLOCK],
+            own: vec![None; BLOCK],
             shares: [T::one(), T::zero()],
             surprise: T::one(),
             alarm: T::one(),
@@ -91,6 +93,7 @@ impl<T: Real> Average<T> {
             alert: false,
             due: None,
             relative: T::one(),
+            doubt: T::max_value(),
         }
     }
 
@@ -107,7 +110,7 @@ impl<T: Real> Average<T> {
             self.shares[0],
             self.shares[1],
         ];
-        let own = self.own.len() == BLOCK && self.own.iter().all(|o| o.0.is_finite() && o.1.is_finite());
+        let own = self.own.len() == BLOCK && self.own.iter().flatten().all(|o| o.0.is_finite() && o.1.is_finite());
         self.p.fits(0)
             && block(&self.v)
             && block(&self.weight)
@@ -162,9 +165,10 @@ impl<T: Real> Average<T> {
         };
         for s in 0..n {
             let (z, square) = (lanes.z[s], lanes.square[s]);
-            self.own[at + s] = (if square < T::of(1e30) { square } else { T::of(1e30) }, lanes.variance[s]);
             let cut = if z < outlier { z } else { outlier };
             self.surprise = self.surprise * T::of(1.0 - 1.0 / JUMP_WINDOW) + cut * T::of(1.0 / JUMP_WINDOW);
+            let kept = if square < T::of(1e30) { square } else { T::of(1e30) };
+            self.own[at + s] = (self.surprise < self.doubt).then_some((kept, lanes.variance[s]));
             let weight = if z < outlier { lanes.variance[s].recip() } else { outlier / square };
             self.offset.0 += weight;
             self.offset.1 += Complex::new(lanes.error.0[s], lanes.error.1[s]) * weight;

@@ -177,6 +177,8 @@ impl<T: Real> Curve<T> {
         }
         self.theta = stretched.map(|t| t / factor);
         self.seen = 0.0;
+        // In the units of an output whose level may have changed along.
+        self.variance *= (ratio * ratio).min(1.0);
         // As if the prior had said so.
         self.a.clear();
         self.scale = 1.0;

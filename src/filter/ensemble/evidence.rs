@@ -75,17 +75,19 @@ impl<T: Real> Evidence<T> {
         self.excess.0[i] += if z < T::of(OUTLIER) { z - T::one() } else { T::of(OUTLIER - 1.0) };
     }
 
+    /// Some members; `new` where what was gathered before belongs to weights that are yet to be computed.
     #[inline(always)]
-    pub(super) fn load<V: Vector<T>>(&self, group: usize) -> Judge<T, V> {
-        let (zero, one) = (V::splat(T::zero()), V::splat(T::one()));
-        Judge { noise: self.noise.get(group), product: one, surprise: zero, excess: zero, scalar: std::marker::PhantomData }
+    pub(super) fn load<V: Vector<T>>(&self, group: usize, new: bool) -> Judge<T, V> {
+        let (product, surprise) =
+            if new { (V::splat(T::one()), V::splat(T::zero())) } else { (self.product.get(group), self.surprise.get(group)) };
+        Judge { noise: self.noise.get(group), product, surprise, excess: self.excess.get(group), scalar: std::marker::PhantomData }
     }
 
-    /// Takes in the product of variances and the sum of squared errors that a group of members has gathered.
+    /// Puts back the product of variances and the sum of squared errors that a group of members has gathered.
     #[inline(always)]
-    pub(super) fn add<V: Vector<T>>(&mut self, group: usize, product: V, surprise: V) {
-        self.product.put(group, product.mul(self.product.get(group)));
-        self.surprise.put(group, surprise.add(self.surprise.get(group)));
+    pub(super) fn put<V: Vector<T>>(&mut self, group: usize, product: V, surprise: V) {
+        self.product.put(group, product);
+        self.surprise.put(group, surprise);
     }
 
     /// Lets the noise follow what was seen since it last did, at some pace.

@@ -21,8 +21,8 @@ pub(super) struct Moving<'a, T: Real, const N: usize> {
     pub(super) tau: T,
     /// Squared norm of an input below which nothing is learned.
     pub(super) silence: T,
-    /// Whether the covariances have long been in their steady state: they are then followed with every fourth sample.
-    pub(super) steady: bool,
+    /// The sample from which on the covariances are in their steady state: they are then followed with every fourth sample.
+    pub(super) steady: u64,
 }
 
 /// Samples `from..to` of the block through the halves that run; returns how many were taken before the lanes were too much surprised.
@@ -44,16 +44,12 @@ impl<T: Real, const N: usize> Op<T> for Run<'_, T, N> {
     #[inline(always)]
     fn run<V: Vector<T>>(mut self) -> usize {
         let (average, learn) = (self.average, self.learn);
-        let mut rows = Rows {
-            re: [Row::default(); QUAD],
-            im: [Row::default(); QUAD],
-            variance: [Row::default(); QUAD],
-            product: Row::default(),
-            surprise: Row::default(),
-        };
+        let row = Row::default();
+        let mut rows = Rows { re: [row; QUAD], im: [row; QUAD], variance: [row; QUAD], product: row, surprise: row, new: false };
         let mut at = self.from;
         while at < self.to {
             let n = (average.quad - average.phase).min(self.to - at);
+            rows.new = average.due.is_some();
             if let Some(moving) = &mut self.lanes {
                 moving.quad::<V>(self.y, at, n, average.relative, learn, &mut rows);
             }
@@ -95,6 +91,8 @@ struct Rows<T> {
     variance: [Row<T>; QUAD],
     product: Row<T>,
     surprise: Row<T>,
+    // Whether the weights for the samples before are yet to be computed.
+    new: bool,
 }
 
 impl<T: Real> Rows<T> {
@@ -103,7 +101,7 @@ impl<T: Real> Rows<T> {
     fn sum<V: Vector<T>>(&self, evidence: &mut Evidence<T>) -> Sums<T> {
         let mut sums = Sums::default();
         for g in 0..Row::<T>::groups::<V>() {
-            evidence.add::<V>(g, self.product.get(g), self.surprise.get(g));
+            evidence.put::<V>(g, self.product.get(g), self.surprise.get(g));
             let w: V = evidence.weight.get(g);
             let (mut re, mut im, mut square) = ([w; QUAD], [w; QUAD], [w; QUAD]);
             for s in 0..QUAD {
@@ -151,7 +149,7 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
         let (mut a11, mut a12, mut a22): (V, V, V) = (p11.get(group), p12.get(group), p22.get(group));
         let (mut kappa, mut gr, mut gi): (V, V, V) = (kappas.get(group), step[0].get(group), step[1].get(group));
         let diffusion: V = diffusion.get(group);
-        let mut judge = evidence.load::<V>(group);
+        let mut judge = evidence.load::<V>(group, rows.new);
         let mut due = *due;
         for s in 0..n {
             let t = White::<T>::place(at + s);
@@ -207,7 +205,7 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
             }
             (gr, gi) = (gain.mul(er), gain.mul(ei));
             judge.take(error.mul(inverse), variance.mul(relative));
-            if self.steady && (at + s) % QUAD > 0 {
+            if (at + s) as u64 >= self.steady && (at + s) % QUAD > 0 {
                 continue;
             }
             kappa = a12.mul(a11.recip());
@@ -228,7 +226,7 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
         step[1].put(group, gi);
         rows.product.put(group, judge.product);
         rows.surprise.put(group, judge.surprise);
-        evidence.excess.put(group, judge.excess.add(evidence.excess.get(group)));
+        evidence.excess.put(group, judge.excess);
         due
     }
 }

@@ -17,6 +17,7 @@ impl<T: Real> Ensemble<T> {
     pub(super) fn end_cell(&mut self, learn: bool) {
         self.settle();
         self.average.follow(self.clock.at - 1);
+        self.average.doubt = if self.clock.learned < EAGER / 4 { T::max_value() } else { T::of(DOUBT) };
         // Lanes that rest are called when the bank alone does badly.
         self.running[0] |= self.average.alarm > T::of(JUMP);
         let best = self.lanes.evidence.best();
@@ -86,7 +87,7 @@ impl<T: Real> Ensemble<T> {
     fn end_block(&mut self, learn: bool) {
         let power = |z: Complex64| z.norm_sqr();
         let mean = (0..BLOCK).map(|i| power(wide(self.y.at(i))) * self.average.weight[i].wide()).sum::<f64>() / BLOCK as f64;
-        let blocks = (self.clock.learned / BLOCK as u64).clamp(1, 40) as f64;
+        let blocks = (self.clock.since_change / BLOCK as u64).clamp(1, 40) as f64;
         self.power += (mean - self.power) / blocks;
         let best = self.lanes.evidence.best();
         let noise = self.lanes.evidence.noise.0[best].wide();

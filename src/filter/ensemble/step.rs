@@ -42,13 +42,13 @@ impl<T: Real> Ensemble<T> {
             self.whiten(from, to);
         }
         let learn = learn && self.input.inverse() > 0.0;
-        let lazy = match self.clock.since_change / EAGER {
-            0..8 => LAZY,
-            8..64 => LAZIER,
-            _ => LAZIEST,
-        };
         while self.clock.at < to {
             let at = self.clock.at;
+            let lazy = match self.clock.since_change / EAGER {
+                0..8 => LAZY,
+                8..64 => LAZIER,
+                _ => LAZIEST,
+            };
             let acquiring = lanes && self.acquisition.left > 0;
             let eager = self.clock.since_change < EAGER;
             let curve = learn && lanes && self.clock.learned >= WARM_UP && (eager || self.clock.wait == 0);
@@ -60,18 +60,19 @@ impl<T: Real> Ensemble<T> {
             // Stop where the curve learns.
             let end = match (acquiring, eager) {
                 (true, _) => at + 1,
-                (_, true) => at + self.average.quad - self.average.phase,
+                (_, true) => at + (self.average.quad - self.average.phase).min((EAGER - self.clock.since_change) as usize),
                 _ if curve => at + 1,
                 _ if learn && lanes => at + self.clock.wait as usize,
                 _ => to,
             };
             let n = if acquiring { self.acquire(at, learn, bank) } else { self.run(at, end.min(to), learn, bank) };
-            if curve && (self.average.surprise < T::of(DOUBT) || self.clock.learned < EAGER / 4) {
+            if curve {
                 let samples = if eager { 1 } else { lazy };
                 for i in at..at + n {
                     let x = |l: usize| wide(self.input.x.at(self.history + i - l)) * self.input.inverse();
-                    let (square, variance) = self.average.own[i];
-                    self.curve.learn(&self.taps, x, wide(self.y.at(i)) - self.offset, square.wide(), variance.wide(), samples);
+                    if let Some((square, variance)) = self.average.own[i] {
+                        self.curve.learn(&self.taps, x, wide(self.y.at(i)) - self.offset, square.wide(), variance.wide(), samples);
+                    }
                 }
             }
             self.clock.at += n;
@@ -127,7 +128,7 @@ impl<T: Real> Ensemble<T> {
                     curve: T::of(self.curve.variance),
                     tau: T::of(self.shape.tau),
                     silence: T::of(SILENCE * self.shape.tau),
-                    steady: self.clock.since_jump > STEADY,
+                    steady: from as u64 + STEADY.saturating_sub(self.clock.since_jump),
                 });
                 let (average, y, evidence) = (&mut self.average, &self.y, T::of(self.config.evidence));
                 T::dispatch(self.level, Run { lanes: moving, bank: bank.then_some(&mut self.bank), average, y, from, to, learn, evidence })
@@ -221,9 +222,9 @@ impl<T: Real> Op<T> for Take<'_, T> {
         let (lanes, mut bank) = (self.lanes, self.bank);
         if let Some([z, variance]) = self.taken {
             for g in 0..Row::<T>::groups::<V>() {
-                let mut judge = lanes.load::<V>(g);
+                let mut judge = lanes.load::<V>(g, false);
                 judge.take(z.get(g), variance.get(g));
-                lanes.add(g, judge.product, judge.surprise);
+                lanes.put(g, judge.product, judge.surprise);
                 lanes.excess.put(g, judge.excess);
             }
             lanes.renew::<V>(self.pace);
