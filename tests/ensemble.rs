@@ -151,6 +151,23 @@ fn power_steps_are_survived() {
 }
 
 #[test]
+fn level_steps_of_both_streams_are_over_within_two_thousand_samples() {
+    let (tx, rx) = simulated("d", 1, 1e-3, 30_000);
+    let quiet = track(&mut ensemble(), &tx, &rx);
+    for step_db in [-60.0, -40.0, -20.0, -12.0, -6.0, 6.0, 12.0, 20.0, 40.0, 60.0] {
+        // Down and up again, or the other way round.
+        let gain = |n: usize| if (10_000..20_000).contains(&n) { 10f32.powf(step_db / 20.0) } else { 1.0 };
+        let scale = |stream: &[Complex32]| -> Vec<Complex32> { stream.iter().enumerate().map(|(n, z)| z * gain(n)).collect() };
+        let run = track(&mut ensemble(), &scale(&tx), &scale(&rx));
+        for from in [12_000, 22_000] {
+            let (nmse, without) = (run.nmse(from..from + 8000), quiet.nmse(from..from + 8000));
+            println!("both streams by {step_db} dB, from 2000 samples after step {}: {nmse:.2} dB, without {without:.2} dB", from / 10_000);
+            assert!(nmse < without + 1.0, "{step_db} dB, from {from}: {nmse} and {without}");
+        }
+    }
+}
+
+#[test]
 fn the_offset_of_the_receiver_is_estimated() {
     let (tx, rx) = simulated("a", 2, 1e-3, 8000);
     let clean = track(&mut ensemble(), &tx, &rx).nmse_from(1000);

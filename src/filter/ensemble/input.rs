@@ -40,8 +40,9 @@ pub(super) struct Input<T: Real> {
     weight: f64,
     // Power of all of them that are not zero, and how many there are.
     plain: (f64, f64),
-    // The same of the cells in a row that may be at a new level.
-    step: (f64, f64),
+    // The same of the cell before, and how many samples there were in a row that may be at a new level, louder or quieter.
+    recent: (f64, f64),
+    step: f64,
 }
 
 /// What happened to the unit.
@@ -56,7 +57,7 @@ pub(super) enum Change {
 
 impl<T: Real> Input<T> {
     pub(super) fn new(history: usize) -> Self {
-        Self { x: Planes::new(history), mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0, plain: (0.0, 0.0), step: (0.0, 0.0) }
+        Self { x: Planes::new(history), mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0, plain: (0.0, 0.0), recent: (0.0, 0.0), step: 0.0 }
     }
 
     /// One over the RMS; zero as long as there was only silence.
@@ -70,7 +71,7 @@ impl<T: Real> Input<T> {
     }
 
     pub(super) fn is_sound(&self, history: usize) -> bool {
-        let numbers = [self.mean, self.count, self.unit, self.sum, self.weight, self.plain.0, self.plain.1, self.step.0, self.step.1];
+        let numbers = [self.mean, self.count, self.unit, self.sum, self.weight, self.plain.0, self.plain.1, self.recent.0, self.recent.1, self.step.abs()];
         self.x.fits(history) && numbers.iter().all(|x| x.is_finite() && *x >= 0.0) && self.odd <= BEGIN
     }
 
@@ -108,7 +109,7 @@ impl<T: Real> Input<T> {
     /// Settles the power after some samples.
     pub(super) fn settle(&mut self) -> Change {
         if self.odd >= BEGIN {
-            *self = Self { x: self.x.clone(), mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0, plain: (0.0, 0.0), step: (0.0, 0.0) };
+            *self = Self { x: self.x.clone(), mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0, plain: (0.0, 0.0), recent: (0.0, 0.0), step: 0.0 };
             return Change::Begin;
         }
         if self.weight == 0.0 {
@@ -117,16 +118,19 @@ impl<T: Real> Input<T> {
         let (mean, weight) = (self.sum / self.weight, self.weight);
         (self.sum, self.weight) = (0.0, 0.0);
         let plain = std::mem::take(&mut self.plain);
+        let recent = std::mem::replace(&mut self.recent, plain);
         let level = plain.0 / plain.1 / self.unit;
-        // In a row means in one direction.
-        let (louder, quieter) = (level > STEP, level * STEP < 1.0);
-        let same = louder && self.step.0 > self.step.1 * self.unit || quieter && self.step.0 < self.step.1 * self.unit;
-        let before = if same { self.step } else { (0.0, 0.0) };
-        self.step = if louder || quieter { (before.0 + plain.0, before.1 + plain.1) } else { (0.0, 0.0) };
-        if self.step.1 >= if louder { STEP_UP } else { STEP_DOWN } {
-            let power = self.step.0 / self.step.1;
+        // Samples in a row are counted upwards where they are louder, downwards where they are quieter.
+        self.step = match level {
+            _ if level > STEP => self.step.max(0.0) + plain.1,
+            _ if level * STEP < 1.0 => self.step.min(0.0) - plain.1,
+            _ => 0.0,
+        };
+        if self.step >= STEP_UP || -self.step >= STEP_DOWN {
+            // The first cell in the row began at the old level: the last two know the new one.
+            let power = (plain.0 + recent.0) / (plain.1 + recent.1);
             let ratio = (power / self.unit).sqrt();
-            (self.mean, self.unit, self.count, self.step) = (power, power, self.step.1, (0.0, 0.0));
+            (self.mean, self.unit, self.count, self.step) = (power, power, START.max(plain.1 + recent.1), 0.0);
             return Change::Grown(ratio);
         }
         self.count = (self.count + weight).min(WINDOW);
