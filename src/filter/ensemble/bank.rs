@@ -81,8 +81,11 @@ pub(super) struct Bank<T: Real> {
     next: u64,
     // Of the present block.
     predictions: Vec<Planes<T>>,
-    #[serde(skip)]
+    // Sums over the blocks since the last step: of gradients, squared errors and samples learned, and how many blocks these are.
     gradients: [(Vec<T>, Vec<T>); SLOTS],
+    squares: [f64; SLOTS],
+    waiting: u64,
+    blocks: u64,
     #[serde(skip)]
     steps: [(Vec<T>, Vec<T>); SLOTS],
     // The Gram matrix while it is inverted.
@@ -94,6 +97,7 @@ impl<T: Real> Bank<T> {
     pub(super) fn new(features: Vec<Feature>, short: usize) -> Self {
         let sizes = [short.min(features.len()), features.len()];
         let members = WINDOWS.map(|(_, full)| Member::new(sizes[usize::from(full)])).to_vec();
+        let zeros = vec![T::zero(); Inverse::<T>::padded(features.len())];
         let mut bank = Self {
             sizes,
             members,
@@ -108,7 +112,10 @@ impl<T: Real> Bank<T> {
             hopeless: false,
             next: 0,
             predictions: vec![Planes::new(0); SLOTS],
-            gradients: Default::default(),
+            gradients: std::array::from_fn(|_| (zeros.clone(), zeros.clone())),
+            squares: [0.0; SLOTS],
+            waiting: 0,
+            blocks: 0,
             steps: Default::default(),
             work: None,
             roughness: Vec::new(),
@@ -123,8 +130,6 @@ impl<T: Real> Bank<T> {
         if let Some(features) = features {
             self.features = features;
         }
-        let zeros = vec![T::zero(); Inverse::<T>::padded(self.features.len())];
-        self.gradients = std::array::from_fn(|_| (zeros.clone(), zeros.clone()));
         self.steps = self.gradients.clone();
         self.roughness = roughness(&self.features);
         self.work = Some(Matrix::zeros(self.features.len()));
@@ -143,9 +148,14 @@ impl<T: Real> Bank<T> {
                 .zip(&other.members)
                 .all(|(a, b)| a.w.len() == b.w.len() && a.narrow.len() == b.w.len() && a.error.fits(0) && a.n.is_finite());
         let inverses = self.inverses.len() == 2 && self.inverses.iter().zip(&self.sizes).all(|(i, &s)| i.is_sound(s));
+        let gradients = self.gradients.iter().zip(&other.gradients).all(|(a, b)| {
+            [(&a.0, &b.0), (&a.1, &b.1)].iter().all(|(a, b)| a.len() == b.len() && a.iter().all(|x| x.is_finite()))
+        });
         let predictions = self.predictions.len() == SLOTS && self.predictions.iter().all(|p| p.fits(0));
         members
             && inverses
+            && gradients
+            && self.squares.iter().all(|x| x.is_finite())
             && predictions
             && self.sizes == other.sizes
             && self.gram.is_sound(n)
@@ -191,6 +201,7 @@ impl<T: Real> Bank<T> {
         self.cross.fill(Complex64::default());
         (self.used, self.n, self.next) = (0.0, 0, 0);
         (self.ready, self.eager, self.hopeless) = (false, true, false);
+        self.forget_gradients();
     }
 
     /// Predicts samples `from..to` of the block.
@@ -237,20 +248,14 @@ impl<T: Real> Bank<T> {
             T::dispatch(level, Errors { bank: self, y, weight });
             let [first, second, third] = &self.members[..] else { return };
             let errors = [&first.error, &second.error, &third.error];
+            for (square, error) in self.squares.iter_mut().zip(errors) {
+                *square += error.re.iter().zip(&error.im).take(BLOCK).map(|(a, b)| (*a * *a + *b * *b).wide()).sum::<f64>();
+            }
             T::dispatch(level, Gradient { features: &self.features, short: self.sizes[0], streams, errors, to: &mut self.gradients });
-            let ([a, b], [c]) = self.gradients.split_at(2) else { return };
-            let ([p, q], [r]) = self.steps.split_at_mut(2) else { return };
-            T::dispatch(level, Apply { inverse: &self.inverses[1], gradients: [a, b], size: self.sizes[1], to: [p, q] });
-            T::dispatch(level, Apply { inverse: &self.inverses[0], gradients: [c], size: self.sizes[0], to: [r] });
-            for (i, member) in self.members.iter_mut().enumerate() {
-                member.n += learned as f64;
-                let (gradient, step) = (&self.gradients[i], &self.steps[i]);
-                let gain =
-                    member.n.min(WINDOWS[i].0).max(4.0 * BLOCK as f64).recip().min(longest(&member.error, gradient, step, member.w.len()));
-                for (j, w) in member.w.iter_mut().enumerate() {
-                    *w += Complex64::new(step.0[j].wide(), step.1[j].wide()) * gain;
-                }
-                member.fill();
+            self.waiting += learned;
+            self.blocks += 1;
+            if self.blocks >= if self.n < BANK_SWIFT { 1 } else { 2 } {
+                self.step(level);
             }
             self.guard(power);
         }
@@ -259,11 +264,39 @@ impl<T: Real> Bank<T> {
         }
     }
 
+    /// A step of all members, after which nothing waits.
+    fn step(&mut self, level: Level) {
+        let ([a, b], [c]) = self.gradients.split_at(2) else { return };
+        let ([p, q], [r]) = self.steps.split_at_mut(2) else { return };
+        T::dispatch(level, Apply { inverse: &self.inverses[1], gradients: [a, b], size: self.sizes[1], to: [p, q] });
+        T::dispatch(level, Apply { inverse: &self.inverses[0], gradients: [c], size: self.sizes[0], to: [r] });
+        for (i, member) in self.members.iter_mut().enumerate() {
+            member.n += self.waiting as f64;
+            let (gradient, step) = (&self.gradients[i], &self.steps[i]);
+            let usual = member.n.min(WINDOWS[i].0).max(4.0 * BLOCK as f64).recip();
+            let gain = usual.min(longest(self.squares[i], gradient, step, member.w.len()));
+            for (j, w) in member.w.iter_mut().enumerate() {
+                *w += Complex64::new(step.0[j].wide(), step.1[j].wide()) * gain;
+            }
+            member.fill();
+        }
+        self.forget_gradients();
+    }
+
+    fn forget_gradients(&mut self) {
+        for (re, im) in &mut self.gradients {
+            re.fill(T::zero());
+            im.fill(T::zero());
+        }
+        (self.squares, self.waiting, self.blocks) = ([0.0; SLOTS], 0, 0);
+    }
+
     /// The Gram matrix and, while eager, the cross correlation with the output.
     fn gather(&mut self, level: Level, streams: &Streams<T>, y: &Planes<T>, weight: &[T], time: u64, hopeless: bool) {
         let eager = self.eager;
         // As many of each doubling of the samples.
-        let thin = if hopeless { BANK_LAZY } else { (8 * self.n / BANK_EAGER).next_power_of_two().min(BANK_LAZY) };
+        let thin = (8 * self.n / BANK_EAGER).next_power_of_two().min(BANK_LAZY);
+        let thin = if hopeless { thin.clamp(BANK_HOPELESS, BANK_LAZY) } else { thin };
         let (mut list, mut count) = ([(0, T::zero()); BLOCK], 0);
         for (t, w) in weight.iter().enumerate() {
             if *w > T::zero() && (eager || spread(time + t as u64).is_multiple_of(thin)) {
@@ -351,8 +384,7 @@ impl<T: Real> Bank<T> {
 
 /// The longest step that is sure not to overshoot: half of `|e|^2 / g^H H g`. Where a block excites what the Gram matrix has hardly seen, or the inverse has
 /// lost its positive sign to rounding, the usual one would.
-fn longest<T: Real>(error: &Planes<T>, gradient: &(Vec<T>, Vec<T>), step: &(Vec<T>, Vec<T>), n: usize) -> f64 {
-    let square: f64 = error.re.iter().zip(&error.im).take(BLOCK).map(|(a, b)| (*a * *a + *b * *b).wide()).sum();
+fn longest<T: Real>(square: f64, gradient: &(Vec<T>, Vec<T>), step: &(Vec<T>, Vec<T>), n: usize) -> f64 {
     let along: f64 = (0..n).map(|k| (gradient.0[k] * step.0[k] + gradient.1[k] * step.1[k]).wide()).sum();
     if along > 0.0 { 0.5 * square / along } else { 0.0 }
 }

@@ -85,7 +85,11 @@ pub(super) const SILENCE: f64 = 1e-6;
 
 /// Samples of which every one goes into the bank's Gram matrix, and of how many it takes one later.
 pub(super) const BANK_EAGER: u64 = 8192;
-pub(super) const BANK_LAZY: u64 = 64;
+pub(super) const BANK_LAZY: u64 = 512;
+/// The same for a bank that is far behind, at least.
+pub(super) const BANK_HOPELESS: u64 = 64;
+/// Samples after which the bank makes a step after every second block instead of every one.
+pub(super) const BANK_SWIFT: u64 = 16_384;
 /// The most samples between two inversions of it.
 pub(super) const BANK_REFRESH: u64 = 1 << 20;
 /// Logarithm (base 2) of the weight that a member of the bank begins with.

@@ -90,7 +90,7 @@ impl<T: Real> Op<T> for Errors<'_, T> {
     }
 }
 
-/// `sum over the block of conj(F) e` for all members.
+/// Adds `sum over the block of conj(F) e` for all members.
 pub(super) struct Gradient<'a, T: Real> {
     pub(super) features: &'a [Feature],
     /// Features of the last member.
@@ -122,7 +122,8 @@ impl<T: Real> Op<T> for Gradient<'_, T> {
                 t += V::LANES;
             }
             for i in 0..SLOTS {
-                (self.to[i].0[k], self.to[i].1[k]) = (sums[i].0.sum(), sums[i].1.sum());
+                self.to[i].0[k] += sums[i].0.sum();
+                self.to[i].1[k] += sums[i].1.sum();
             }
         }
     }
