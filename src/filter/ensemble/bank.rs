@@ -11,6 +11,7 @@
 
 mod gram;
 mod ops;
+mod turn;
 
 use num_complex::{Complex, Complex64};
 use serde::{Deserialize, Serialize};
@@ -148,9 +149,11 @@ impl<T: Real> Bank<T> {
                 .zip(&other.members)
                 .all(|(a, b)| a.w.len() == b.w.len() && a.narrow.len() == b.w.len() && a.error.fits(0) && a.n.is_finite());
         let inverses = self.inverses.len() == 2 && self.inverses.iter().zip(&self.sizes).all(|(i, &s)| i.is_sound(s));
-        let gradients = self.gradients.iter().zip(&other.gradients).all(|(a, b)| {
-            [(&a.0, &b.0), (&a.1, &b.1)].iter().all(|(a, b)| a.len() == b.len() && a.iter().all(|x| x.is_finite()))
-        });
+        let gradients = self
+            .gradients
+            .iter()
+            .zip(&other.gradients)
+            .all(|(a, b)| [(&a.0, &b.0), (&a.1, &b.1)].iter().all(|(a, b)| a.len() == b.len() && a.iter().all(|x| x.is_finite())));
         let predictions = self.predictions.len() == SLOTS && self.predictions.iter().all(|p| p.fits(0));
         members
             && inverses

@@ -104,3 +104,5 @@ pub(super) const REST: u64 = 8;
 pub(super) const CALM: f64 = 1.5;
 /// A bank whose noise is this many times that of the lanes is not worth much effort.
 pub(super) const HOPELESS: f64 = 8.0;
+/// Change of the carrier, in radians a sample, after which the bank begins again.
+pub(super) const CARRIER_STEP: f64 = 1e-4;

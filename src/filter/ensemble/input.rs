@@ -57,7 +57,18 @@ pub(super) enum Change {
 
 impl<T: Real> Input<T> {
     pub(super) fn new(history: usize) -> Self {
-        Self { x: Planes::new(history), mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0, plain: (0.0, 0.0), recent: (0.0, 0.0), step: 0.0 }
+        Self {
+            x: Planes::new(history),
+            mean: 0.0,
+            count: 0.0,
+            unit: 0.0,
+            odd: 0,
+            sum: 0.0,
+            weight: 0.0,
+            plain: (0.0, 0.0),
+            recent: (0.0, 0.0),
+            step: 0.0,
+        }
     }
 
     /// One over the RMS; zero as long as there was only silence.
@@ -71,7 +82,18 @@ impl<T: Real> Input<T> {
     }
 
     pub(super) fn is_sound(&self, history: usize) -> bool {
-        let numbers = [self.mean, self.count, self.unit, self.sum, self.weight, self.plain.0, self.plain.1, self.recent.0, self.recent.1, self.step.abs()];
+        let numbers = [
+            self.mean,
+            self.count,
+            self.unit,
+            self.sum,
+            self.weight,
+            self.plain.0,
+            self.plain.1,
+            self.recent.0,
+            self.recent.1,
+            self.step.abs(),
+        ];
         self.x.fits(history) && numbers.iter().all(|x| x.is_finite() && *x >= 0.0) && self.odd <= BEGIN
     }
 
@@ -109,7 +131,18 @@ impl<T: Real> Input<T> {
     /// Settles the power after some samples.
     pub(super) fn settle(&mut self) -> Change {
         if self.odd >= BEGIN {
-            *self = Self { x: self.x.clone(), mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0, plain: (0.0, 0.0), recent: (0.0, 0.0), step: 0.0 };
+            *self = Self {
+                x: self.x.clone(),
+                mean: 0.0,
+                count: 0.0,
+                unit: 0.0,
+                odd: 0,
+                sum: 0.0,
+                weight: 0.0,
+                plain: (0.0, 0.0),
+                recent: (0.0, 0.0),
+                step: 0.0,
+            };
             return Change::Begin;
         }
         if self.weight == 0.0 {

@@ -248,7 +248,8 @@ mod tests {
     fn positive(n: usize) -> Matrix {
         let mut m = Matrix::identity(n);
         for s in 0..3 * n {
-            let f = |i: usize| Complex64::new(((s * 31 + i * 17 + s * i) % 23) as f64 - 11.0, ((s * 13 + i * 7 + s * i * i) % 19) as f64 - 9.0);
+            let f =
+                |i: usize| Complex64::new(((s * 31 + i * 17 + s * i) % 23) as f64 - 11.0, ((s * 13 + i * 7 + s * i * i) % 19) as f64 - 9.0);
             (0..n).for_each(|i| (0..n).for_each(|j| m.set(i, j, m.at(i, j) + f(i).conj() * f(j))));
         }
         m
@@ -272,7 +273,8 @@ mod tests {
                 let (mut work, mut product, mut swept) = (m.clone(), Matrix::zeros(n), 0);
                 for k in [n / 2, n] {
                     assert!(work.sweep(level, swept, k));
-                    let (inverse, block, mut product) = (leading(k, |i, j| work.swept(i, j)), leading(k, |i, j| m.at(i, j)), Matrix::zeros(k));
+                    let (inverse, block, mut product) =
+                        (leading(k, |i, j| work.swept(i, j)), leading(k, |i, j| m.at(i, j)), Matrix::zeros(k));
                     product.product(level, &inverse, &block);
                     assert!(is_identity(&product), "{level}, leading {k} of {n}");
                     swept = k;

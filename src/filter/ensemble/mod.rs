@@ -257,8 +257,14 @@ impl<T: Real> Tracker<T> for Ensemble<T> {
 
     fn portrait(&self) -> Portrait {
         let mut portrait = Portrait::of_taps(&self.taps());
-        let lanes =
-            self.lanes.evidence.weight.0.iter().enumerate().map(|(m, w)| (format!("span {:.0}", lanes::span(m)), *w * self.average.shares[0]));
+        let lanes = self
+            .lanes
+            .evidence
+            .weight
+            .0
+            .iter()
+            .enumerate()
+            .map(|(m, w)| (format!("span {:.0}", lanes::span(m)), *w * self.average.shares[0]));
         let bank = bank::NAMES.iter().zip(self.bank.evidence.weight.0).map(|(name, w)| ((*name).to_owned(), w * self.average.shares[1]));
         portrait.members = lanes.chain(bank).map(|(name, w)| (name, w.wide())).collect();
         let inverse = self.input.inverse();

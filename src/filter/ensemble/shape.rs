@@ -104,7 +104,9 @@ impl<T: Real> Shape<T> {
     /// `tr(P R)` for a covariance given by its upper triangle.
     pub(super) fn excess(&self, p: impl Fn(usize, usize) -> Complex64) -> f64 {
         let n = self.factor.n();
-        (0..n).map(|i| (i..n).map(|j| (p(i, j) * self.covariance.at(i, j).conj()).re * if i == j { 1.0 } else { 2.0 }).sum::<f64>()).sum::<f64>()
+        (0..n)
+            .map(|i| (i..n).map(|j| (p(i, j) * self.covariance.at(i, j).conj()).re * if i == j { 1.0 } else { 2.0 }).sum::<f64>())
+            .sum::<f64>()
             + (0..n).map(|i| (p(i, i) * (self.input(i, i) - self.covariance.at(i, i))).re).sum::<f64>()
     }
 

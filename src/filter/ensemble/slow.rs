@@ -92,6 +92,7 @@ impl<T: Real> Ensemble<T> {
         let best = self.lanes.evidence.best();
         let noise = self.lanes.evidence.noise.0[best].wide();
         if learn && self.running[1] {
+            self.follow_slow_carrier();
             self.bank.learn(self.level, &self.streams, &self.y, &self.average.weight[..BLOCK], self.clock.time, noise, self.power);
         }
         if learn && self.acquisition.left == 0 && self.running[0] {
@@ -145,9 +146,24 @@ impl<T: Real> Ensemble<T> {
         }
         if power > 0.0
             && self.average.shares[1] < T::of(0.5)
-            && let Some(step) = self.carrier.follow(cross / power)
+            && let Some(step) = self.carrier.follow(cross / power, false)
         {
             self.lanes.rotate(step);
+            if step.abs() > CARRIER_STEP {
+                // What the bank has learned turned all the time, and what it is to learn now may stand still.
+                self.bank.restart();
+            }
+        }
+    }
+
+    /// The same for a rotation so slow that the bank describes the channel best, but lags behind it.
+    fn follow_slow_carrier(&mut self) {
+        if self.bank.is_ready()
+            && self.average.shares[1] >= T::of(0.5)
+            && let Some(step) = self.carrier.follow(self.bank.rotation(&self.y), true)
+        {
+            self.lanes.rotate(step);
+            self.bank.catch_up(&self.y);
         }
     }
 
