@@ -23,7 +23,7 @@ impl Fault {
 
     /// What was noted, or else the runtime's own words.
     pub fn explain(&self, otherwise: impl ToString) -> Error {
-        self.take().unwrap_or_else(|| Error::Data(otherwise.to_string()))
+        self.take().unwrap_or_else(|| Error::Device(otherwise.to_string()))
     }
 
     /// `Ok` when nothing was noted.
@@ -36,7 +36,7 @@ impl Fault {
 pub(super) fn guarded<R>(what: &str, f: impl FnOnce() -> R) -> Result<R> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-        Error::Data(format!("{what} panicked: {}", text.unwrap_or("no message")))
+        Error::Device(format!("{what} panicked: {}", text.unwrap_or("no message")))
     })
 }
 

@@ -141,7 +141,7 @@ impl IqSink {
     }
 
     /// Writes raw `cf32_le` to the end of an open `file`; `path` names it in errors.
-    pub(crate) fn raw(file: File, path: impl AsRef<Path>) -> Self {
+    pub fn raw(file: File, path: impl AsRef<Path>) -> Self {
         Self::with_buffers(Some(Target::Raw(BufWriter::with_capacity(1 << 20, file), path.as_ref().into())))
     }
 }

@@ -52,7 +52,7 @@ pub struct End {
 
 impl End {
     /// Channel 0 of a device, with the device's own gain and antenna.
-    pub(crate) fn new(device: impl Into<String>) -> Self {
+    pub fn new(device: impl Into<String>) -> Self {
         Self {
             device: device.into(),
             channels: vec![0],
@@ -155,7 +155,7 @@ pub(super) struct Start {
 }
 
 pub(super) fn refused(device: &str, what: &str, error: &soapysdr::Error) -> Error {
-    Error::Data(format!("{device}: {what}: {}", error.message))
+    Error::Device(format!("{device}: {what}: {}", error.message))
 }
 
 /// Refuses arguments that do not name a radio's driver: an empty search has taken a sound card for a radio.
@@ -239,7 +239,7 @@ impl Radio {
     }
 
     /// The sample rate that the device has in fact.
-    pub(crate) fn rate(&self) -> f64 {
+    pub fn rate(&self) -> f64 {
         self.rate
     }
 
@@ -310,7 +310,7 @@ impl Shared {
         });
         thread.map_err(|e| Error::io("thread", e))?;
         let patience = START.saturating_add(self.timeout);
-        let silent = |_| Error::Data(format!("the driver has not started its streams within {} s", patience.as_secs()));
+        let silent = |_| Error::Device(format!("the driver has not started its streams within {} s", patience.as_secs()));
         let start = started.recv_timeout(patience).map_err(silent)??;
         self.note(&self.heard);
         self.note(&self.told);
@@ -330,7 +330,7 @@ impl Shared {
         let mut start = Start { tx_at_ns: None };
         let now = streams.tx.as_ref().and_then(|(_, device)| time(device));
         if let Some((stream, _)) = &mut streams.tx {
-            stream.activate(None).map_err(|e| Error::Data(format!("the transmit stream does not start: {}", e.message)))?;
+            stream.activate(None).map_err(|e| Error::Device(format!("the transmit stream does not start: {}", e.message)))?;
             start.tx_at_ns = now.map(|t| t + LEAD_NS);
         }
         if let Some((stream, device)) = &mut streams.rx {
@@ -340,7 +340,7 @@ impl Shared {
             let started = stream.activate(at);
             if let Err(error) = started {
                 // Not every device that has time can start at one.
-                stream.activate(None).map_err(|_| Error::Data(format!("the receive stream does not start: {}", error.message)))?;
+                stream.activate(None).map_err(|_| Error::Device(format!("the receive stream does not start: {}", error.message)))?;
             }
         }
         streams.start = Some(start);

@@ -218,7 +218,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
                         let problem = format!(
                             "the receiver has brought nothing for {wait} s, and its driver does not say why: is the radio, or the host that it is at, still there?"
                         );
-                        return self.fail(Error::Data(problem));
+                        return self.fail(Error::Device(problem));
                     }
                 }
             }

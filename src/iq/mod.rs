@@ -24,6 +24,7 @@ mod pair;
 mod recording;
 mod segment;
 pub mod sigmf;
+mod spool;
 mod survey;
 mod sync;
 mod wav;

@@ -228,7 +228,7 @@ impl Meta {
     }
 
     /// Reads metadata from JSON; `path` is named in errors.
-    pub(crate) fn parse(path: &Path, text: &[u8]) -> Result<Self> {
+    pub fn parse(path: &Path, text: &[u8]) -> Result<Self> {
         let mut top = Fields::new(path, "top level", parse_json(path, text)?)?;
         let global: Value = top.required("global")?;
         let captures = top.list("captures")?;
@@ -248,7 +248,7 @@ impl Meta {
     }
 
     /// The JSON text, ending with a newline.
-    pub(crate) fn to_json(&self) -> String {
+    pub fn to_json(&self) -> String {
         // Serialising to memory fails only for maps whose keys are not strings; ours are.
         serde_json::to_string_pretty(self).map(|text| text + "\n").unwrap_or_default()
     }
@@ -323,6 +323,11 @@ impl Global {
         let datatype: String = fields.required("core:datatype")?;
         let datatype = datatype.parse().map_err(|e: Error| fields.error("core:datatype", e.to_string()))?;
         let version: String = fields.required("core:version")?;
+        match version_parts(&version) {
+            Some((0 | 1, _)) => {}
+            Some((major, _)) => return Err(fields.error("core:version", format!("is SigMF {major}, this kaflow reads SigMF 1"))),
+            None => return Err(fields.error("core:version", format!("'{version}' is not a version such as {VERSION}"))),
+        }
         let sample_rate = fields.optional("core:sample_rate")?;
         if let Some(rate) = sample_rate.filter(|rate| !(*rate > 0.0 && *rate <= 1e12)) {
             return Err(fields.error("core:sample_rate", format!("{rate} is not between 0 and 1e12")));
@@ -389,6 +394,16 @@ impl Annotation {
     }
 }
 
+/// Major and minor number of a version: `1.2.0`, `1.2`, `v1.0.0`, as they are found in the wild.
+fn version_parts(text: &str) -> Option<(u32, u32)> {
+    let number = |part: &str| if part.len() <= 6 && part.bytes().all(|b| b.is_ascii_digit()) { part.parse().ok() } else { None };
+    let parts: Vec<u32> = text.strip_prefix('v').unwrap_or(text).split('.').map(number).collect::<Option<_>>()?;
+    match parts[..] {
+        [major, minor] | [major, minor, _] => Some((major, minor)),
+        _ => None,
+    }
+}
+
 /// Checks that a name from inside a file is a bare file name, which cannot lead out of the directory.
 pub(crate) fn plain_name(name: &str) -> Result<(), String> {
     let bare = !name.is_empty() && !name.contains(['/', '\\', ':', '\0']) && name != "." && name != "..";
@@ -449,9 +464,11 @@ mod tests {
             ("{}".to_owned(), "top level global: is missing"),
             (r#"{"global": {"core:version": "1.2.0"}}"#.to_owned(), "global core:datatype: is missing"),
             (
-                r#"{"global": {"core:datatype": "cf32", "core:version": "1"}}"#.to_owned(),
+                r#"{"global": {"core:datatype": "cf32", "core:version": "1.0.0"}}"#.to_owned(),
                 "global core:datatype: datatype must be one with a byte order",
             ),
+            (r#"{"global": {"core:datatype": "cf32_le", "core:version": "latest"}}"#.to_owned(), "core:version: 'latest' is not a version"),
+            (r#"{"global": {"core:datatype": "cf32_le", "core:version": "2.0.0"}}"#.to_owned(), "core:version: is SigMF 2"),
             (format!(r#"{{"global": {{{global}, "core:sample_rate": -1}}}}"#), "global core:sample_rate: -1 is not between"),
             (
                 format!(r#"{{"global": {{{global}, "core:num_channels": 9223372036854775807}}}}"#),

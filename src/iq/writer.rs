@@ -173,6 +173,9 @@ impl Writer {
     pub fn finish(mut self) -> Result<Meta> {
         self.write_block()?;
         self.meta.global.sha512 = Some(hex(self.hash.clone()));
+        // A gap at the end: nothing came after it.
+        let len = self.len;
+        self.meta.captures.retain(|c| c.sample_start == 0 || c.sample_start < len);
         self.write_meta()?;
         self.finished = true;
         Ok(self.within_data())

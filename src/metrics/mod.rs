@@ -13,7 +13,7 @@ use num_complex::{Complex, Complex64};
 
 use crate::Real;
 
-pub(crate) use amplifier::AmPoint;
+pub use amplifier::AmPoint;
 pub use amplifier::{AmCurve, papr_db, power};
 pub use error::{Ber, Evm};
 pub use percentile::Percentiles;

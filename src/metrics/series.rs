@@ -295,7 +295,7 @@ impl Series {
     }
 
     /// The rows so far, with the unfinished one at the end.
-    pub(crate) fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<Row> {
         let mut rest = self.pending;
         rest.merge(&self.now.row());
         self.history.iter().copied().chain((rest.samples > 0).then_some(rest)).collect()

@@ -67,7 +67,7 @@ impl Psd {
     }
 
     /// Centre of bin `i` in Hz, from `−sample_rate/2` up.
-    pub(crate) fn frequency(&self, i: usize) -> f64 {
+    pub fn frequency(&self, i: usize) -> f64 {
         (i as f64 - (self.density.len() / 2) as f64) * self.resolution()
     }
 
@@ -115,7 +115,7 @@ impl Psd {
     }
 
     /// The density in dB (of power in each Hz), finite in every bin.
-    pub(crate) fn db(&self) -> Vec<f64> {
+    pub fn db(&self) -> Vec<f64> {
         self.density.iter().map(|&p| db(p, 1.0)).collect()
     }
 }

@@ -110,7 +110,7 @@ impl Receiver {
     }
 
     /// The amplifier's curve, given or learned, of a receiver that is [`reading`](Self::reading).
-    pub(crate) fn curve(&self) -> Option<&Curve> {
+    pub fn curve(&self) -> Option<&Curve> {
         self.reader.as_ref().map(|reader| reader.curve())
     }
 
@@ -120,18 +120,18 @@ impl Receiver {
     }
 
     /// The waveform.
-    pub(crate) fn config(&self) -> &Config {
+    pub fn config(&self) -> &Config {
         &self.config
     }
 
     /// Back to the start of a stream.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.search_afresh(0);
         self.rejected = 0;
     }
 
     /// Samples are missing between the last call and the next: gives up the frame that is under way and counts on behind the hole.
-    pub(crate) fn gap(&mut self, missing: u64) {
+    pub fn gap(&mut self, missing: u64) {
         self.search_afresh(self.base + self.buffer.len() as i64 + missing as i64);
     }
 
@@ -157,7 +157,7 @@ impl Receiver {
     }
 
     /// Takes in samples and calls `deliver` with each frame that they complete.
-    pub(crate) fn push(&mut self, samples: &[Complex32], mut deliver: impl FnMut(&Packet)) {
+    pub fn push(&mut self, samples: &[Complex32], mut deliver: impl FnMut(&Packet)) {
         for piece in samples.chunks(16 * self.size) {
             self.buffer.extend(piece.iter().map(|z| if z.re.is_finite() && z.im.is_finite() { *z } else { Complex32::default() }));
             while self.step(&mut deliver) {}

@@ -121,7 +121,7 @@ impl Transmitter {
     }
 
     /// Queues bits, one to a byte, for [`Source::Queue`]. A frame starts when its whole payload is there.
-    pub(crate) fn push(&mut self, bits: &[u8]) {
+    pub fn push(&mut self, bits: &[u8]) {
         self.queue.extend(bits);
     }
 

@@ -46,7 +46,7 @@ impl Figure {
         png::write(&layout::scene(self))
     }
 
-    /// Writes `path` when it ends in `.svg` or `.png`, else both `path.svg` and `path.png`, and says what it wrote. Each file appears whole or not at
+    /// Writes `path` when it ends in `.svg` or `.png`, else both `path.svg` and `path.png` (`-` is standard output and SVG), and says what it wrote. Each file appears whole or not at
     /// all, and replaces one that was there; folders are not made.
     pub(crate) fn save(&self, path: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
         let path = path.as_ref();
@@ -67,7 +67,7 @@ impl Figure {
 /// The files that [`Figure::save`] writes for `path`: for callers that refuse to overwrite.
 pub(crate) fn files(path: &Path) -> Vec<PathBuf> {
     let ending = path.extension().map(|e| e.to_ascii_lowercase());
-    if ending.is_some_and(|e| e == "svg" || e == "png") {
+    if ending.is_some_and(|e| e == "svg" || e == "png") || path.as_os_str() == "-" {
         return vec![path.to_owned()];
     }
     // Added, not exchanged: "run.v2" is a name without an ending of ours.

@@ -136,7 +136,7 @@ impl Recipe {
     }
 
     /// Whether it predicts a complex stream.
-    pub(crate) fn tracks(&self) -> bool {
+    pub fn tracks(&self) -> bool {
         matches!(self.task(), Task::Regression | Task::Stream)
     }
 
