@@ -16,36 +16,58 @@
 //!   so there are sixteen, each 1.45 times the one before.
 //! - **Bank.** Measured amplifiers have memory, neighbours' envelopes in their gain, images and offsets; in front of a still channel one linear model
 //!   of many features has all of these.
-//! - **Carrier.** A rotation that all taps share is taken out of the output, where it is clear.
+//! - **Carrier.** A rotation that all taps share is taken out of the output, where it is clear: the velocities of the lanes tell a fast one, the lag of
+//!   the bank behind the channel a slow one.
 //!
 //! # What is shared, and what that costs
 //!
-//! A Kalman filter for positions and velocities has a covariance of `(2L)^2` numbers for each member. Here, measured with a known curve at `f_d T` = 1e-3:
+//! A Kalman filter for positions and velocities has a covariance of `(2L)^2` numbers for each member. Here, measured with a known curve at `f_d T` = 1e-3
+//! (the first two) and on the test bed and a measured amplifier (the others):
 //!
 //! | step | what remains | cost |
 //! |---|---|---|
 //! | position and velocity share one covariance, scaled by three numbers that follow a scalar Riccati recursion | `L^2` a member, while acquiring | none (-19.36 dB, the exact filter -19.33) |
 //! | in its steady state that covariance has one shape for all spans: members are NLMS with a velocity in whitened coordinates | `L` a member, one vector lane each | 0.01 to 0.17 dB at 4 to 64 taps |
-//! | weights of the members change after four samples, after each where an error is large | one logarithm in four samples | 0.01 dB |
-//! | the curve learns from one sample in 16, later 64, and is solved for once in 1024 | nearly nothing | 0.01 dB |
-//! | the bank's Gram matrix is complete for 8192 samples, then thinned; its inverse is that of doubled counts | 1/64 of the products | 0.05 dB on a measured amplifier |
-//! | the half of the members that carries no weight runs in one block of eight | | none measured |
+//! | 8192 samples after a jump the three numbers follow every fourth sample | 15 of 130 operations | none at 4 taps, 0.05 dB at 64 |
+//! | weights and noise of the members change after four samples, after each where an error is large | one logarithm in four samples | 0.01 dB |
+//! | the curve learns from one sample in 16, later in 64 and 256, and is solved for once in 1024 | nearly nothing | 0.01 dB |
+//! | the bank's Gram matrix is complete for 8192 samples, then as many are taken of each doubling; its products are summed over 16 samples in single precision; it is inverted at each doubling | 1/8 to 1/512 of the products | 0.05 dB |
+//! | the bank's step (Newton's, with that inverse) is made after each block, later after every second | `K^2` in 256 samples | 0.01 dB |
+//! | the half of the members that carries no weight runs in one block of eight, a bank far behind in one of 32 | | none measured |
+//!
+//! # Why the lanes are fast
+//!
+//! A sample's prediction needs the taps that the sample before has changed, and that one's error needs its prediction: a chain. It is cut short: a sample is
+//! predicted with the taps before the last change, and that prediction is corrected by the change times what the two windows have in common,
+//! `sum_l conj(u~_{l,t-1}) u~_{l,t}`, which is known for the whole cell beforehand. The taps themselves are changed while the next sample is predicted.
+//! For the same reason the weights of four samples are computed only after the members have gone on to the next four.
 //!
 //! # Order of work
 //!
 //! Samples are taken in cells (1 at the start, then 4 to 64) on a grid counted from the start of the stream. What looks at inputs alone (the curve's
 //! outputs, whitened windows, features, the bank's predictions) is done for as many samples of a cell as a call brings, lane by lane, so that results do
-//! not depend on where calls end. Members learn sample by sample. What is slow waits for the end of a cell or of a block of 128.
+//! not depend on where calls end. Members learn sample by sample. What is slow waits for the end of a cell or of a block of 128. Nothing is
+//! allocated after the start, but where a signal begins behind noise and all is forgotten.
 //!
-//! 1. `input`: the unit of the input, glitches. `spline`, `curve`: `u = x G(|x|)`, and how `G` is learned.
+//! 1. `input`: the unit of the input, its steps, glitches. `spline`, `curve`: `u = x G(|x|)`, and how `G` is learned.
 //! 2. `acquisition`: full covariances at the start and after a jump. `shape`: the shape of the covariances and the whitening filter.
-//! 3. `lanes`: the members afterwards. `evidence`: their weights and noise.
+//! 3. `lanes`: the members afterwards. `run`: samples through them and the bank. `evidence`: weights and noise. `average`: what comes out.
 //! 4. `features`, `bank`: the bank. `carrier`: the common rotation. `step`, `slow`: what happens when.
+//!
+//! # What goes wrong, and what is done
+//!
+//! - A jump of the channel: squared errors of the lanes far above their variance. All members are opened and acquire, unless the bank describes the channel
+//!   better than the lanes ever did.
+//! - A step of the level, of either stream: after 128 samples (louder) or 256 (quieter) the unit of the input follows, the curve is stretched along, and the noise is
+//!   estimated anew. Over within 2,000 samples for steps of up to 60 dB either way.
+//! - A block that excites what the bank's Gram matrix has hardly seen: its step is bounded by `|e|^2 / (2 g^H H g)`, so that it cannot overshoot. A member of
+//!   the bank that is worse than none begins again.
 //!
 //! # Scale and precision
 //!
-//! `tx` is divided by its running RMS, variances are compared in units of the last one, so that streams of any scale are tracked alike. Lanes and the bank's
-//! predictions are in the precision of the samples; covariances, Gram matrix, curve and shape in double precision.
+//! `tx` is divided by its running RMS, variances are compared in units of a recent one, so that streams of any scale are tracked alike. Lanes, the bank's
+//! predictions, steps and batches of its Gram matrix are in the precision of the samples; covariances, sums of the Gram matrix, its inversion, curve and shape in double
+//! precision.
 //!
 //! Raftery, Karny, Ettler, *Online prediction under model uncertainty via dynamic model averaging*, 2010; Morgan et al., *A generalized memory polynomial
 //! model*, 2006; Higham, *Functions of matrices*, 2008.
