@@ -1,6 +1,7 @@
 //! `kaflow bench`: how fast the filters are on this machine.
 
 mod block;
+mod ensemble;
 mod measure;
 #[cfg(feature = "soapy")]
 mod radio;
@@ -172,10 +173,8 @@ impl Bench {
             let times = self.race(&mut [&mut fast], 1000);
             report("rls", format!("{taps} taps"), &times, format!(">= {goal} MS/s"));
         }
-        for (taps, goal) in [(4, "12"), (16, "6"), (64, "1.5")] {
-            let mut fast = tracker("ensemble", taps, &[])?;
-            let times = self.race(&mut [&mut fast], 1 << 16);
-            report("ensemble", format!("{taps} taps"), &times, format!(">= {goal} MS/s"));
+        for row in ensemble::rows(self.rounds)? {
+            report("ensemble", row.size, &[row.time], row.goal.map_or(String::new(), |goal| format!(">= {goal} MS/s")));
         }
         say!();
         Ok(rows)
