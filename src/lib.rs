@@ -2,6 +2,7 @@
 #![warn(unreachable_pub)]
 
 pub mod channel;
+pub mod dpd;
 pub mod dsp;
 mod error;
 pub mod filter;
