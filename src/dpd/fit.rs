@@ -6,11 +6,12 @@ use super::basis::Basis;
 use crate::ofdm::saturation::solve::solve;
 use crate::{Error, Result};
 
-/// Weight of the second differences of neighbouring control points, for each sample of power 1: so small that it decides only where no envelope was seen, and there
-/// a function goes on as a straight line.
-const SMOOTH: f64 = 1e-6;
-/// The same for every control point itself, but those of the present sample's own gain: of products that say the same none grows large.
-const RIDGE: f64 = 1e-8;
+/// Prior variance of the second differences of a function's control points, which says how straight it goes on where no envelope was seen; and of the control
+/// points themselves, all but those of the present sample's own gain. In units of the mean gain.
+const ROUGHNESS: f64 = 1e-4;
+const SPREAD: f64 = 1e-2;
+/// The least noise that is believed in, over the power of the targets: rounding.
+const LEAST: f64 = 1e-9;
 
 /// Normal equations `Σ conj(f) fᵀ w = Σ conj(f) y`; of the matrix the lower triangle counts.
 #[derive(Clone, Debug)]
@@ -21,11 +22,12 @@ pub(crate) struct Equations {
     /// Energy of the products' samples, and of the targets.
     energy: f64,
     target: f64,
+    samples: f64,
 }
 
 impl Equations {
     pub(crate) fn new(size: usize) -> Self {
-        Self { size, matrix: vec![Complex64::ZERO; size * size], right: vec![Complex64::ZERO; size], energy: 0.0, target: 0.0 }
+        Self { size, matrix: vec![Complex64::ZERO; size * size], right: vec![Complex64::ZERO; size], energy: 0.0, target: 0.0, samples: 0.0 }
     }
 
     /// What was added so far counts `keep` times as much.
@@ -33,6 +35,7 @@ impl Equations {
         self.matrix.iter_mut().chain(&mut self.right).for_each(|z| *z *= keep);
         self.energy *= keep;
         self.target *= keep;
+        self.samples *= keep;
     }
 
     /// Adds a sample: products that are not zero, by place, and what they are to sum to.
@@ -47,6 +50,7 @@ impl Equations {
         }
         self.energy += power;
         self.target += target.norm_sqr();
+        self.samples += 1.0;
     }
 
     /// Adds a sample with a product for every weight.
@@ -61,24 +65,36 @@ impl Equations {
         }
         self.energy += power;
         self.target += target.norm_sqr();
+        self.samples += 1.0;
     }
 
-    /// The weights.
+    /// The most likely weights: least squares tells the noise, and the noise how much the prior counts.
     pub(crate) fn solve(&self, basis: &Basis) -> Result<Vec<Complex64>> {
+        let nothing = || Error::Data("there is nothing to learn an amplifier from: the signal is silent or too short".into());
+        let floor = LEAST * self.target;
+        let first = self.solve_with(basis, floor).ok_or_else(nothing)?;
+        let noise = (self.target - first.iter().zip(&self.right).map(|(w, b)| (w.conj() * b).re).sum::<f64>()).max(floor);
+        self.solve_with(basis, noise).ok_or_else(nothing)
+    }
+
+    /// With errors of an energy of `noise`.
+    fn solve_with(&self, basis: &Basis, noise: f64) -> Option<Vec<Complex64>> {
         let (n, points) = (self.size, basis.points);
         let (mut matrix, mut weights) = (self.matrix.clone(), self.right.clone());
+        // The variance of an error over the square of the mean gain.
+        let variance = noise / self.samples * self.energy / self.target;
         for first in (0..n).step_by(points) {
             for j in first..first + points - 2 {
                 for (a, u) in [1.0, -2.0, 1.0].into_iter().enumerate() {
                     for (b, v) in [1.0, -2.0, 1.0].into_iter().enumerate().take(a + 1) {
-                        matrix[(j + a) * n + j + b] += SMOOTH * self.energy * u * v;
+                        matrix[(j + a) * n + j + b] += variance / ROUGHNESS * u * v;
                     }
                 }
             }
         }
         for i in 0..n {
-            matrix[i * n + i] += RIDGE * self.energy * if i < points { 1e-3 } else { 1.0 };
+            matrix[i * n + i] += variance / SPREAD * if i < points { 1e-4 } else { 1.0 };
         }
-        if solve(&mut matrix, &mut weights) { Ok(weights) } else { Err(Error::Data("there is nothing to learn an amplifier from: the signal is silent or too short".into())) }
+        solve(&mut matrix, &mut weights).then_some(weights)
     }
 }

@@ -12,6 +12,7 @@ const SAMPLES: usize = 20_000;
 fn loops(memory: bool, options: Options, snr_db: f64, seed: u64, back: impl Fn(&[Complex64], u64) -> Vec<Complex64>) -> f64 {
     let x = ofdm(40, seed);
     let level = 3.3;
+    let back_off: f64 = std::env::var("BO").map_or(1.0, |b| 10f64.powf(-b.parse::<f64>().unwrap() / 20.0));
     let mut learner = Learner::new(options, &x[..8192], level).unwrap();
     let mut z = x.clone();
     for round in 0..4 {
@@ -19,9 +20,12 @@ fn loops(memory: bool, options: Options, snr_db: f64, seed: u64, back: impl Fn(&
         learner.forget(0.5);
         learner.push(&z[..SAMPLES], &y[..SAMPLES]).unwrap();
         let model = learner.model().unwrap();
-        let table = Table::invert(&model, &x[..SAMPLES], level).unwrap();
-        z = predistort(&table, &x).unwrap();
-        println!("round {round}: {:.1}", aclr(&amplifier(&z, memory)));
+        let want: Vec<_> = x.iter().map(|x| x * back_off).collect();
+        let table = Table::invert(&model, &want[..SAMPLES], level).unwrap();
+        z = predistort(&table, &want).unwrap();
+        let out = amplifier(&z, memory);
+        let power = out.iter().map(|z| z.norm_sqr()).sum::<f64>() / out.len() as f64;
+        println!("round {round}: {:.1}  power {:.2}", aclr(&out), 10.0*power.log10());
     }
     aclr(&amplifier(&z, memory))
 }
