@@ -36,10 +36,12 @@ mod impair;
 mod iq_sink;
 mod iq_source;
 mod latency;
+mod linearize;
 mod message;
 mod meter;
 mod ofdm_rx;
 mod ofdm_tx;
+mod predistort;
 mod probe;
 #[cfg(feature = "soapy")]
 mod repeat;
@@ -84,9 +86,11 @@ pub use impair::Impair;
 pub use iq_sink::{IqSink, Recorder};
 pub use iq_source::IqSource;
 pub use latency::Latency;
+pub use linearize::{Linearize, LoopConfig, Round, Rounds};
 pub use meter::Meter;
 pub use ofdm_rx::OfdmRx;
 pub use ofdm_tx::OfdmTx;
+pub use predistort::{Predistort, Swap};
 pub use probe::{Probe, Report, Summary};
 #[cfg(feature = "soapy")]
 pub use repeat::Repeat;

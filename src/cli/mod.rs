@@ -14,6 +14,7 @@ mod devices;
 mod fit;
 mod inspect;
 mod interrupt;
+mod linearize;
 #[cfg(feature = "soapy")]
 mod live;
 #[cfg(not(feature = "soapy"))]
@@ -54,6 +55,7 @@ enum Command {
     Bench(bench::Args),
     Fit(fit::Args),
     Inspect(inspect::Args),
+    Linearize(Box<linearize::Args>),
     Receive(receive::Args),
     Reproduce(reproduce::Args),
     Simulate(Box<simulate::Args>),
@@ -82,6 +84,7 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args),
         Command::Fit(args) => fit::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Linearize(args) => linearize::run(*args),
         Command::Receive(args) => receive::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(*args),

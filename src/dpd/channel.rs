@@ -33,6 +33,31 @@ impl Path {
     /// Over the air, with eight taps that move along straight lines for 1000 samples.
     pub const AIR: Self = Self::Air { taps: 8, advance: 2, block: 1000 };
 
+    /// The path that explains a recorded pair: over the air where a linear channel that moves explains at least 1 dB more than one that stands still.
+    ///
+    /// Errors are compared as if on other samples: with `p` taps fitted to a block of `n`, by generalised cross-validation, `error / (1 − p/n)²` (Golub, Heath, Wahba 1979).
+    pub fn find(sent: &[Complex64], received: &[Complex64], taps: usize, advance: usize) -> Self {
+        let error = |block: usize| {
+            let part = block.min(sent.len());
+            let blocks = sent.chunks_exact(part).zip(received.chunks_exact(part));
+            let (mut left, mut count) = (0.0, 0);
+            for (x, y) in blocks.filter(|(x, _)| x.len() > 8 * taps) {
+                let from = taps;
+                let Some(response) = fit(x, y, from, taps, advance) else { continue };
+                left += response.left(x, y, from);
+                count += y.len() - advance - from;
+            }
+            left / count.max(1) as f64 / (1.0 - 2.0 * taps as f64 / part as f64).powi(2)
+        };
+        let still = error(usize::MAX);
+        let blocks = [8000, 4000, 2000, 1000, 500, 250].into_iter().filter(|&block| block >= 16 * taps && 4 * block <= sent.len());
+        let best = blocks.map(|block| (block, error(block))).min_by(|a, b| a.1.total_cmp(&b.1));
+        match best {
+            Some((block, moving)) if moving < 0.79 * still => Self::Air { taps, advance, block },
+            _ => Self::Coupler,
+        }
+    }
+
     pub(super) fn validate(&self) -> Result<()> {
         let Self::Air { taps, advance, block } = *self else { return Ok(()) };
         require((1..=64).contains(&taps), "taps", "between 1 and 64", taps as f64)?;
@@ -53,6 +78,18 @@ impl Path {
 pub(super) struct Response {
     taps: Vec<[Complex64; 2]>,
     advance: usize,
+}
+
+impl Response {
+    /// Energy that it does not explain.
+    fn left(&self, sent: &[Complex64], received: &[Complex64], from: usize) -> f64 {
+        let end = received.len() - self.advance;
+        let predicted = |n: usize| {
+            let t = place(n, from, end);
+            self.taps.iter().enumerate().map(|(l, [h, slope])| (h + slope * t) * sent[n + self.advance - l]).sum::<Complex64>()
+        };
+        (from..end).map(|n| (received[n] - predicted(n)).norm_sqr()).sum()
+    }
 }
 
 /// Where sample `n` lies in a block that begins at `from`: -1 at its start, 1 at its end.

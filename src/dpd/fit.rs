@@ -3,6 +3,7 @@
 use num_complex::Complex64;
 
 use super::basis::Basis;
+use crate::dsp::db;
 use crate::ofdm::saturation::solve::solve;
 use crate::{Error, Result};
 
@@ -66,6 +67,19 @@ impl Equations {
         self.energy += power;
         self.target += target.norm_sqr();
         self.samples += 1.0;
+    }
+
+    /// Energy that `weights` leave, over that of the targets, in dB.
+    pub(crate) fn nmse_db(&self, weights: &[Complex64]) -> f64 {
+        let n = self.size;
+        let (mut cross, mut own) = (0.0, 0.0);
+        for i in 0..n {
+            cross += (weights[i].conj() * self.right[i]).re;
+            let row = &self.matrix[i * n..];
+            let off: Complex64 = (0..i).map(|j| row[j] * weights[j]).sum();
+            own += weights[i].norm_sqr() * row[i].re + 2.0 * (weights[i].conj() * off).re;
+        }
+        db((self.target - 2.0 * cross + own).max(0.0), self.target)
     }
 
     /// The most likely weights: least squares tells the noise, and the noise how much the prior counts.

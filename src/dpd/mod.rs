@@ -14,8 +14,10 @@ mod channel;
 mod fit;
 mod model;
 mod predistorter;
+mod swap;
 
 pub use basis::Term;
 pub use channel::Path;
 pub use model::{Learner, Model, Options};
 pub use predistorter::{Predistorter, Table, predistort};
+pub use swap::Swapping;

@@ -31,6 +31,7 @@ impl Default for Options {
 pub struct Model {
     pub(super) basis: Basis,
     pub(super) weights: Vec<Complex64>,
+    gain: Complex64,
 }
 
 impl Model {
@@ -44,6 +45,11 @@ impl Model {
         self.basis.gains(&self.weights, envelope).iter().sum()
     }
 
+    /// The mean gain from the signal to what came back, which the model leaves out; over the air it is that of the channel, and 1 here.
+    pub fn mean_gain(&self) -> Complex64 {
+        self.gain
+    }
+
     /// The envelope up to which it was fitted; beyond it the gain is held.
     pub fn reach(&self) -> f64 {
         self.basis.reach
@@ -54,6 +60,7 @@ impl Model {
         let gain = mean_gain(signal, &self.apply(signal));
         if gain.norm_sqr().is_normal() {
             self.weights.iter_mut().for_each(|w| *w /= gain);
+            self.gain = gain;
         }
     }
 }
@@ -89,7 +96,7 @@ impl Learner {
         }
         options.path.validate()?;
         let basis = Basis::new(options.memory, options.points, reach);
-        let model = Model { weights: basis.identity(), basis };
+        let model = Model { weights: basis.identity(), basis, gain: Complex64::ONE };
         Ok(Self {
             options,
             signal: signal.to_vec(),
@@ -163,6 +170,12 @@ impl Learner {
         self.model.weights = self.equations.solve(&self.model.basis)?;
         self.model.level(&self.signal);
         Ok(())
+    }
+
+    /// How much of what came back the model of [`model`](Self::model) leaves unexplained, in dB.
+    pub fn nmse_db(&self) -> f64 {
+        let weights: Vec<Complex64> = self.model.weights.iter().map(|w| w * self.model.gain).collect();
+        self.equations.nmse_db(&weights)
     }
 
     /// The amplifier as far as it is known.

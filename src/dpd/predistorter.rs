@@ -39,12 +39,15 @@ impl Table {
         Self { reach: level, level, terms: vec![Term { sample: 0, envelope: 0 }], rows: vec![vec![[1.0, 0.0]]; 2] }
     }
 
-    /// The inverse of an amplifier for signals like `signal`, held to `level`.
+    /// The inverse of an amplifier for signals like `signal`, held to `level`, which comes out `back_off_db` weaker than without: a tenth of a dB is room for peaks.
     ///
     /// The input for which the amplifier puts out `x` is the fixed point of `z ← clip(z + 0.8 (x − u(z)))`; a table with the same terms is then fitted from `x`
     /// to `z`, so that what runs needs no rounds.
-    pub fn invert(model: &Model, signal: &[Complex64], level: f64) -> Result<Self> {
-        Self::fitted(model.basis.longest(), signal, &inverse(model, signal, level), level)
+    pub fn invert(model: &Model, signal: &[Complex64], level: f64, back_off_db: f64) -> Result<Self> {
+        require((0.0..=20.0).contains(&back_off_db), "back-off", "between 0 and 20 dB", back_off_db)?;
+        let gain = libm::pow(10.0, -back_off_db / 20.0);
+        let wanted: Vec<Complex64> = signal.iter().map(|x| x * gain).collect();
+        Self::fitted(model.basis.longest(), signal, &inverse(model, &wanted, level), level)
     }
 
     /// The table that makes `to` of `from`: indirect learning, where `from` is what the amplifier put out, with a gain of 1, and `to` what it was given.
