@@ -56,11 +56,11 @@ const STRETCH: usize = 16_384;
 /// let clip = Clip { level_db: 8.0, filter: true, iterations: 3 };
 /// let ofdm = Config { oversampling: 4, window: 4, clip: Some(clip), ..Config::default() };
 /// let amplifier = AmplifierConfig { ibo_db: 9.0, model: Model::Rapp { smoothness: 1.6 } };
-/// let transmission = Transmission { ofdm, amplifier, fading: None, snr_db: 40.0, samples: 60_000, seed: 1 };
-/// let config = LoopConfig { options: Options { memory: 0, ..Options::default() }, level: 3.4, back_off_db: 0.1, pairs: 10_000, settle: 2000 };
+/// let transmission = Transmission { ofdm, amplifier, fading: None, snr_db: 40.0, samples: 600_000, seed: 1 };
+/// let config = LoopConfig { options: Options { memory: 0, ..Options::default() }, level: 3.4, back_off_db: 0.1, pairs: 10_000 };
 /// let done = linearize::run(&transmission, config)?;
 /// let at = |part: std::ops::Range<usize>| linearity(&done.signal[part.clone()], &done.output[part], Band { width: 0.21, spacing: 0.23 });
-/// let (before, after) = (at(0..10_000)?, at(50_000..60_000)?);
+/// let (before, after) = (at(0..10_000)?, at(590_000..600_000)?);
 /// assert!(after.nmse_db < before.nmse_db - 12.0, "{before:?} {after:?}");
 /// # Ok(()) }
 /// ```

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, fault::guarded, predistort::Swap, tags};
+use super::{Fault, fault::guarded, predistort::{Swap, TABLE}, tags};
 use crate::Complex64;
 use crate::dpd::{Learner, Options, Table};
 use crate::dsp::wide;
@@ -18,10 +18,8 @@ pub struct LoopConfig {
     pub level: f64,
     /// How much weaker than without the signal comes out, in dB.
     pub back_off_db: f64,
-    /// Pairs of a round.
+    /// Pairs of a round; those that were sent before the last table are left out.
     pub pairs: usize,
-    /// Pairs after a new table that are left out, until what was sent with it has come back.
-    pub settle: usize,
 }
 
 /// What a round of a loop has done.
@@ -84,8 +82,8 @@ where
     signal: Vec<Complex64>,
     learner: Learner,
     swap: Swap,
-    /// Pairs to leave out, and pairs taken in this round.
-    settle: usize,
+    /// Whether the last table is still on its way, and pairs taken in this round.
+    waits: bool,
     taken: usize,
     best_db: f64,
     rounds: Rounds,
@@ -111,7 +109,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Linearize<I> {
         Ok(Self {
             sent,
             received,
-            settle: 0,
+            waits: false,
             config,
             signal,
             learner,
@@ -181,7 +179,9 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for Linearize<I> {
         if self.gaps.first().is_some_and(|gap| gap.0 == 0) {
             self.learner.broken();
         }
-        let skipped = self.settle.min(cut);
+        let arrived = sent_tags.iter().find(|t| matches!(&t.tag, Tag::NamedUsize(name, _) if name == TABLE)).map(|t| t.index);
+        let skipped = if self.waits { arrived.unwrap_or(cut).min(cut) } else { 0 };
+        self.waits &= arrived.is_none_or(|at| at >= cut);
         let n = (skipped + self.config.pairs.saturating_sub(self.taken)).min(cut);
         if n > skipped {
             let learner = &mut self.learner;
@@ -189,12 +189,11 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for Linearize<I> {
             guarded("the learner", || learner.push(&pairs.0, &pairs.1)).flatten().map_err(|e| self.fault.raise(e))?;
             self.taken += n - skipped;
         }
-        self.settle -= skipped;
         io.call_again = n < available;
         self.sent.consume(n);
         self.received.consume(n);
         if self.taken >= self.config.pairs {
-            (self.taken, self.settle) = (0, self.config.settle);
+            (self.taken, self.waits) = (0, true);
             let turn = Turn {
                 config: &self.config,
                 signal: &self.signal,

@@ -15,7 +15,7 @@ use crate::dpd::{Predistorter, Swapping, Table};
 ///
 /// # Stream Outputs
 ///
-/// `output`: what to send to the amplifier, never beyond the table's level; tags are copied.
+/// `output`: what to send to the amplifier, never beyond the table's level; tags are copied, and where a new table begins there is one called `table`.
 ///
 /// # Message Inputs
 ///
@@ -56,6 +56,9 @@ where
     swap: Swap,
     fault: Fault,
 }
+
+/// The name of the tag where a new table begins.
+pub(super) const TABLE: &str = "table";
 
 /// Replaces the table of a [`Predistort`] block.
 #[derive(Clone, Debug, Default)]
@@ -115,14 +118,15 @@ where
     O: CpuBufferWriter<Item = Complex32>,
 {
     async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
-        if let Some(next) = self.swap.take() {
-            self.running.swap(*next);
-        }
         let (input, input_tags) = self.input.slice_with_tags();
         let input_len = input.len();
         let (output, mut output_tags) = self.output.slice_with_tags();
         let n = input_len.min(output.len());
         if n > 0 {
+            if let Some(next) = self.swap.take() {
+                self.running.swap(*next);
+                output_tags.add_tag(0, Tag::NamedUsize(TABLE.into(), 0));
+            }
             output[..n].copy_from_slice(&input[..n]);
             let running = &mut self.running;
             guarded("the predistorter", || running.process(&mut output[..n])).map_err(|e| self.fault.raise(e))?;

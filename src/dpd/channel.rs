@@ -5,8 +5,8 @@ use num_complex::Complex64;
 use super::basis::Basis;
 use super::fit::Equations;
 use crate::Result;
+use crate::dsp::solve;
 use crate::error::require;
-use crate::ofdm::saturation::solve::solve;
 
 /// How the amplifier's output came back.
 #[derive(Clone, Copy, Debug, PartialEq)]

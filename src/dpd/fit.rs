@@ -3,8 +3,7 @@
 use num_complex::Complex64;
 
 use super::basis::Basis;
-use crate::dsp::db;
-use crate::ofdm::saturation::solve::solve;
+use crate::dsp::{db, solve};
 use crate::{Error, Result};
 
 /// Prior variance of the second differences of a function's control points, which says how straight it goes on where no envelope was seen; and of the control

@@ -3,11 +3,13 @@
 mod decibel;
 mod interpolate;
 mod nco;
+mod solve;
 mod window;
 
 pub use decibel::{LIMIT_DB, db};
 pub(crate) use interpolate::{BEFORE, BEHIND, Place, interpolate};
 pub(crate) use nco::{Nco, cis};
+pub(crate) use solve::{factor, solve, substitute};
 pub use window::{bessel_i0, kaiser};
 
 use num_complex::{Complex32, Complex64};
