@@ -43,8 +43,11 @@ const OUTLIER: f64 = 12.0;
 /// Samples at the start that tell the scale of the input; nothing is predicted yet. One whose rms grows beyond this factor begins anew.
 const START: u64 = 48;
 const GROWTH: f64 = 4.0;
+/// Samples whose features are not quite what they will be, as the image is that of a poor prediction, and how much they count afterwards.
+const POOR: u64 = 384;
+const POORLY: f64 = 0.1;
 /// Samples before the gains begin to move.
-const STEADY: u64 = 768;
+const STEADY: u64 = 512;
 /// Samples of a block that is checked for what follows from what was sent, lags that are looked at, and how many times what chance would give is too much.
 const CHECK: u64 = 512;
 const LAGS: usize = 8;
@@ -214,6 +217,9 @@ impl Canceller {
             return;
         }
         self.learned += 1;
+        if self.learned == POOR {
+            self.weights.fade(POORLY);
+        }
         let square = error.norm_sqr();
         let steady = self.learned > STEADY;
         // At first errors fall with every block.
@@ -235,7 +241,7 @@ impl Canceller {
             if self.check.push(x, error) {
                 self.weights.doubt(BELIEF);
                 self.gains.iter_mut().for_each(|g| g.variance += 1e-4);
-                self.learned = STEADY / 2;
+                self.learned = POOR;
             }
         }
     }

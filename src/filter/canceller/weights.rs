@@ -143,8 +143,9 @@ impl Weights {
     }
 
     /// What was learned counts `keep` times as much.
-    fn fade(&mut self, keep: f64) {
-        self.gram.0.iter_mut().chain(&mut self.gram.1).for_each(|a| *a *= keep);
+    pub(super) fn fade(&mut self, keep: f64) {
+        let all = [&mut self.gram.0, &mut self.gram.1, &mut self.right.0, &mut self.right.1];
+        all.into_iter().flatten().for_each(|a| *a *= keep);
         self.mass *= keep;
     }
 
