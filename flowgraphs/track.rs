@@ -329,7 +329,7 @@ impl Graph {
         let runtime = Runtime::with_scheduler(SmolScheduler::new(threads, false));
         let explain = |error: futuresdr::runtime::Error| {
             let found = faults.iter().find_map(Fault::take);
-            found.unwrap_or_else(|| crate::Error::Data(format!("the flowgraph failed: {error}")))
+            found.unwrap_or_else(|| crate::Error::Device(format!("the flowgraph failed: {error}")))
         };
         let running = runtime.start(fg).map_err(explain)?;
         let (began, handle) = (Instant::now(), running.handle());
@@ -344,7 +344,7 @@ impl Graph {
         let elapsed = began.elapsed();
         let done = |seen: &Seen| {
             let summary = seen.probe.summary().cloned();
-            Ok((seen.name.clone(), summary.ok_or_else(|| crate::Error::Data(format!("{} does not end", seen.name)))?))
+            Ok((seen.name.clone(), summary.ok_or_else(|| crate::Error::Device(format!("{} does not end", seen.name)))?))
         };
         Ok(Outcome {
             filters: filters.iter().map(done).collect::<crate::Result<_>>()?,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// A parameter outside its range.
-    #[error("{name} must be {expected}, got {value}")]
+    #[error("{} must be {}, got {}", short(.name), long(.expected), short(.value))]
     Parameter {
         /// The parameter's name, as an option spells it.
         name: String,
@@ -16,7 +16,7 @@ pub enum Error {
     },
 
     /// A name that does not exist, with the nearest one that does.
-    #[error("unknown {kind} '{name}'{}; there {} {}", suggestion(.name, .known), if .known.len() == 1 { "is" } else { "are" }, .known.join(", "))]
+    #[error("unknown {kind} '{}'{}; there {} {}", short(.name), suggestion(.name, .known), if .known.len() == 1 { "is" } else { "are" }, .known.join(", "))]
     Unknown {
         /// What kind of thing was named: "filter", "kernel", "preset".
         kind: &'static str,
@@ -27,7 +27,7 @@ pub enum Error {
     },
 
     /// A filter was given a parameter that it does not have.
-    #[error("{filter} has no parameter '{name}'; it has {}", .known.join(", "))]
+    #[error("{filter} has no parameter '{}'; it has {}", short(.name), if .known.is_empty() { "none".into() } else { .known.join(", ") })]
     NotApplicable {
         /// The filter's name.
         filter: String,
@@ -38,11 +38,11 @@ pub enum Error {
     },
 
     /// Saved state that cannot be restored.
-    #[error("saved state: {0}")]
+    #[error("saved state: {}", long(.0))]
     State(String),
 
     /// A file whose content is not what it should be: `place` is a field, line, column or byte offset.
-    #[error("{}: {place}: {problem}", path.display())]
+    #[error("{}: {}: {}", plain(&path.to_string_lossy()), short(.place), long(.problem))]
     File {
         /// The file.
         path: PathBuf,
@@ -53,7 +53,7 @@ pub enum Error {
     },
 
     /// The operating system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", plain(&path.to_string_lossy()))]
     Io {
         /// The file.
         path: PathBuf,
@@ -62,8 +62,12 @@ pub enum Error {
     },
 
     /// Data that the job cannot be done on: recordings that do not belong together, a silent stream.
-    #[error("{0}")]
+    #[error("{}", long(.0))]
     Data(String),
+
+    /// Something that the job needs has failed while it ran: a radio that has gone away, a flowgraph that ended by itself.
+    #[error("{}", long(.0))]
+    Device(String),
 }
 
 /// The crate's result.
@@ -76,17 +80,17 @@ impl Error {
     }
 
     /// `unknown kind 'name'; did you mean ...`.
-    pub fn unknown<S: AsRef<str>>(kind: &'static str, name: impl Into<String>, known: impl IntoIterator<Item = S>) -> Self {
+    pub(crate) fn unknown<S: AsRef<str>>(kind: &'static str, name: impl Into<String>, known: impl IntoIterator<Item = S>) -> Self {
         Self::Unknown { kind, name: name.into(), known: known.into_iter().map(|s| s.as_ref().to_owned()).collect() }
     }
 
     /// Something wrong at `place` in the file `path`.
-    pub fn file(path: impl Into<PathBuf>, place: impl Into<String>, problem: impl Into<String>) -> Self {
+    pub(crate) fn file(path: impl Into<PathBuf>, place: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::File { path: path.into(), place: place.into(), problem: problem.into() }
     }
 
     /// An operating-system error on `path`.
-    pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+    pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io { path: path.into(), source }
     }
 }
@@ -106,6 +110,36 @@ pub fn nearest<'a, S: AsRef<str>>(name: &str, known: &'a [S]) -> Option<&'a str>
         .map(|(_, k)| k)
 }
 
+/// Text as a terminal may show it: what would move the cursor, change colours or turn the direction of writing is written out.
+pub(crate) fn plain(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\'' | '"' | '\\' => shown.push(c),
+            c => shown.extend(c.escape_debug()),
+        }
+    }
+    shown
+}
+
+/// [`plain`], and only the beginning of what is longer than `most` characters.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => plain(text),
+        Some((end, _)) => format!("{}... ({} characters)", plain(&text[..end]), text.chars().count()),
+    }
+}
+
+/// A name or a value, which may come from a file.
+pub(crate) fn short(text: &str) -> String {
+    cut(text, 100)
+}
+
+/// A sentence, which may quote a file.
+fn long(text: &str) -> String {
+    cut(text, 1000)
+}
+
 fn suggestion(name: &str, known: &[String]) -> String {
     nearest(name, known).map_or(String::new(), |n| format!(", did you mean '{n}'?"))
 }
@@ -119,5 +153,13 @@ mod tests {
         let error = Error::unknown("filter", "fklm", ["klms", "fklms", "nlms"]);
         assert_eq!(error.to_string(), "unknown filter 'fklm', did you mean 'fklms'?; there are klms, fklms, nlms");
         assert_eq!(nearest("zebra", &["klms", "rls"]), None);
+    }
+
+    #[test]
+    fn what_a_file_says_is_shown_short_and_without_effect() {
+        assert_eq!(plain("a\u{1b}[31m\r\u{202e}b µ 'é\\"), "a\\u{1b}[31m\\r\\u{202e}b µ 'é\\");
+        let error = Error::file("a\u{7}.csv", "x".repeat(1000), "y\n".repeat(100_000)).to_string();
+        assert!(error.starts_with("a\\u{7}.csv: xxx") && error.contains("(200000 characters)") && error.len() < 2000, "{error}");
+        assert!(!error.chars().any(char::is_control));
     }
 }

@@ -94,8 +94,34 @@ impl Write for Output {
 }
 
 /// Whether `path` stands for standard output.
-fn is_standard(path: &Path) -> bool {
+pub(crate) fn is_standard(path: &Path) -> bool {
     STANDARD.iter().any(|name| path.as_os_str() == *name)
+}
+
+/// Whether `path` stands for standard input.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+pub(crate) fn is_standard_input(path: &Path) -> bool {
+    ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path.as_os_str() == *name)
+}
+
+/// Standard output or something else that is written as it comes: no file, so it is neither replaced nor cut.
+#[cfg(feature = "cli")]
+pub(crate) fn flows(path: &Path) -> bool {
+    is_standard(path) || special(path).is_some()
+}
+
+/// A file that grows while it is written, empty at first; standard output and special files as they are.
+#[cfg(feature = "cli")]
+pub(crate) fn stream(path: &Path) -> Result<File> {
+    let wrap = |e| Error::io(path, e);
+    #[cfg(unix)]
+    if is_standard(path) {
+        return std::os::fd::AsFd::as_fd(&std::io::stdout()).try_clone_to_owned().map(File::from).map_err(wrap);
+    }
+    match special(path) {
+        Some(_) => OpenOptions::new().write(true).open(path).map_err(wrap),
+        None => OpenOptions::new().write(true).create(true).truncate(true).open(path).map_err(wrap),
+    }
 }
 
 /// What is at `path` when it is neither a regular file nor a folder nor nothing.
@@ -199,6 +225,23 @@ pub(crate) fn check_outputs<'a>(inputs: impl IntoIterator<Item = &'a Path>, outp
     Ok(())
 }
 
+/// Finds out that results can be written to a folder, which need not be there yet, before there are any.
+#[cfg(any(feature = "cli", test))]
+pub(crate) fn check_folder(path: &Path) -> Result<()> {
+    let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+    if !there.is_dir() {
+        return Err(Error::file(there, "output", "is a file; name a folder"));
+    }
+    // The only sure way to find out is to try.
+    beside(&there.join("kaflow")).map(drop).map_err(|e| Error::io(path, e))
+}
+
+/// Makes a folder, and those that it is in.
+#[cfg(feature = "cli")]
+pub(crate) fn make_folder(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(|e| Error::io(path, e))
+}
+
 /// What makes two names the same regular file: device and number where it exists, else folder and name. Of special files there can be many users.
 #[cfg(any(feature = "cli", test))]
 #[derive(PartialEq)]
@@ -235,6 +278,10 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
     use std::io::Read;
     let mut bytes = Vec::new();
+    let large = || Error::file(path, "size", format!("has more than {} MB, which is more than it can need", most / 1_000_000));
+    if std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > most) {
+        return Err(large());
+    }
     let read = |bytes: &mut Vec<u8>| {
         if path.as_os_str() == STANDARD[0] {
             std::io::stdin().lock().take(most + 1).read_to_end(bytes)
@@ -242,9 +289,10 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
             File::open(path)?.take(most + 1).read_to_end(bytes)
         }
     };
-    read(&mut bytes).map_err(|e| Error::io(path, e))?;
+    let name = if path.as_os_str() == STANDARD[0] { Path::new("standard input") } else { path };
+    read(&mut bytes).map_err(|e| Error::io(name, e))?;
     if bytes.len() as u64 > most {
-        return Err(Error::file(path, "size", format!("has more than {} MB, which is more than it can need", most / 1_000_000)));
+        return Err(large());
     }
     Ok(bytes)
 }
@@ -252,6 +300,9 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
 /// Bytes of a file of parameters or a scenario, at most.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) const CONFIGURATION: u64 = 64_000_000;
+/// Bytes of a table that does not come from a file, and so has to be kept.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+pub(crate) const TABLE: u64 = 1_000_000_000;
 /// Bytes of a saved state, at most.
 #[cfg_attr(not(feature = "blocks"), allow(dead_code))]
 pub(crate) const SAVED: u64 = 4_000_000_000;

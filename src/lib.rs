@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
+// Parts that only the commands use stay where they belong.
+#![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
 pub mod channel;
 pub mod dpd;
@@ -27,11 +29,15 @@ pub mod iq;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "cli")]
-pub mod plot;
+mod plot;
 #[cfg(feature = "soapy")]
 pub mod radio;
 #[cfg(feature = "cli")]
 mod serve;
+
+// Tests of private modules share their helpers with those of the public ones.
+#[cfg(test)]
+extern crate self as kaflow;
 
 pub use error::{Error, Result, nearest};
 pub use num_complex::{Complex, Complex32, Complex64};

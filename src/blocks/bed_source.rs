@@ -68,7 +68,7 @@ impl BedSource {
 
 impl<O: CpuBufferWriter<Item = Complex32>> BedSource<O> {
     /// As [`new`](BedSource::new), with buffers of another kind than the default.
-    pub fn with_buffers(bed: TestBed) -> Self {
+    pub(crate) fn with_buffers(bed: TestBed) -> Self {
         let (mut tx, mut rx) = (O::default(), O::default());
         tx.set_min_buffer_size_in_items(super::BUFFER);
         rx.set_min_buffer_size_in_items(super::BUFFER);

@@ -44,7 +44,7 @@ impl Controls {
     }
 
     /// The tracker's parameters and everything that it has learned.
-    pub fn save(&self) -> Result<Vec<u8>> {
+    pub(crate) fn save(&self) -> Result<Vec<u8>> {
         self.ask(None)
     }
 

@@ -53,7 +53,7 @@ impl FadingMimo {
 
 impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>> FadingMimo<I, O> {
     /// As [`new`](FadingMimo::new), with buffers of another kind than the default.
-    pub fn with_buffers(fading: channel::Fading) -> Self {
+    pub(crate) fn with_buffers(fading: channel::Fading) -> Self {
         let tx = (0..fading.tx_antennas()).map(|_| I::default()).collect();
         let rx = (0..fading.rx_antennas()).map(|_| O::default()).collect();
         Self { tx, rx, fading }

@@ -70,7 +70,7 @@ where
 
 /// Starts and stops what an [`IqSink::switched`] writes, from any thread. What goes wrong ends the recording and nothing else.
 #[derive(Clone, Debug, Default)]
-pub struct Recorder(Arc<Mutex<Orders>>);
+pub(crate) struct Recorder(Arc<Mutex<Orders>>);
 
 #[derive(Debug, Default)]
 struct Orders {
@@ -87,24 +87,24 @@ impl Recorder {
     }
 
     /// Writes from the next sample on; `name` is what [`running`](Self::running) says.
-    pub fn start(&self, name: &str, writer: Writer) {
+    pub(crate) fn start(&self, name: &str, writer: Writer) {
         let mut orders = self.orders();
         (orders.running, orders.failure) = (Some(name.into()), None);
         orders.next.push(Some(Box::new(writer)));
     }
 
     /// Ends the recording at the next sample.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.orders().next.push(None);
     }
 
     /// What is being written, until it is complete.
-    pub fn running(&self) -> Option<String> {
+    pub(crate) fn running(&self) -> Option<String> {
         self.orders().running.clone()
     }
 
     /// Why the last recording ended before it was to.
-    pub fn failure(&self) -> Option<String> {
+    pub(crate) fn failure(&self) -> Option<String> {
         self.orders().failure.clone()
     }
 
@@ -136,7 +136,7 @@ impl IqSink {
     }
 
     /// Writes what `recorder` says, while it says so.
-    pub fn switched(recorder: Recorder) -> Self {
+    pub(crate) fn switched(recorder: Recorder) -> Self {
         Self { recorder: Some(recorder), ..Self::with_buffers(None) }
     }
 
@@ -154,20 +154,21 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     }
 
     /// Writes SigMF through `writer`; buffers of any kind.
-    pub fn sigmf_with_buffers(writer: Writer) -> Self {
+    #[cfg(test)]
+    pub(crate) fn sigmf_with_buffers(writer: Writer) -> Self {
         Self::with_buffers(Some(Target::Sigmf(Box::new(writer))))
     }
 
     /// Brings everything to the file at every multiple of `every` samples and at the end, and then calls `told` with the number of samples in it; `already`
     /// counts those that were there before.
-    pub fn flush_every(mut self, every: u64, already: u64, told: impl FnMut(u64) -> crate::Result<()> + Send + 'static) -> Self {
+    pub(crate) fn flush_every(mut self, every: u64, already: u64, told: impl FnMut(u64) -> crate::Result<()> + Send + 'static) -> Self {
         self.written = already;
         self.flush = Some((every.max(1), Box::new(told)));
         self
     }
 
     /// Writes into each capture of a SigMF recording when it began, the first one being taken at `began`; by tags [`TIME`] where there are some, else by counting samples.
-    pub fn dated(mut self, began: SystemTime) -> Self {
+    pub(crate) fn dated(mut self, began: SystemTime) -> Self {
         self.date = Some(Date { began, first_ns: None, missing: 0 });
         self
     }

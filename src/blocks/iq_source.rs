@@ -63,7 +63,7 @@ impl IqSource {
 
 impl<O: CpuBufferWriter<Item = Complex32>> IqSource<O> {
     /// As [`new`](IqSource::new), with buffers of another kind than the default.
-    pub fn with_buffers(recording: Recording) -> Self {
+    pub(crate) fn with_buffers(recording: Recording) -> Self {
         let mut output = O::default();
         output.set_min_buffer_size_in_items(super::BUFFER);
         Self { output, recording, stop: Arc::default(), fault: Fault::default() }
@@ -73,11 +73,6 @@ impl<O: CpuBufferWriter<Item = Complex32>> IqSource<O> {
     pub fn stop_when(mut self, stop: Arc<AtomicBool>) -> Self {
         self.stop = stop;
         self
-    }
-
-    /// The recording.
-    pub fn recording(&self) -> &Recording {
-        &self.recording
     }
 
     /// A handle that says why the block failed, if it did.

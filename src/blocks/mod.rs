@@ -83,22 +83,26 @@ pub use fading::Fading;
 pub use fading_mimo::FadingMimo;
 pub use fault::Fault;
 pub use impair::Impair;
-pub use iq_sink::{IqSink, Recorder};
+pub use iq_sink::IqSink;
+pub(crate) use iq_sink::Recorder;
 pub use iq_source::IqSource;
-pub use latency::Latency;
+pub(crate) use latency::Latency;
 pub use linearize::{Linearize, LoopConfig, Round, Rounds};
 pub use meter::Meter;
 pub use ofdm_rx::OfdmRx;
 pub use ofdm_tx::OfdmTx;
 pub use predistort::{Predistort, Swap};
-pub use probe::{Probe, Report, Summary};
+pub(crate) use probe::Report;
+pub use probe::{Probe, Summary};
 #[cfg(feature = "soapy")]
 pub use repeat::Repeat;
-pub use scope::Stretch;
+pub(crate) use scope::Stretch;
 #[cfg(feature = "soapy")]
-pub use soapy::{End, Radio, RadioConfig, check_device, open_device};
+pub use soapy::{End, Radio, RadioConfig};
 #[cfg(feature = "soapy")]
-pub use soapy_drive::{CLIPPING_LIMIT_DB, Drive};
+pub(crate) use soapy::{check_device, open_device};
+#[cfg(feature = "soapy")]
+pub use soapy_drive::Drive;
 #[cfg(feature = "soapy")]
 pub use soapy_health::{Health, Level};
 #[cfg(feature = "soapy")]
@@ -109,8 +113,13 @@ pub use soapy_source::SoapySource;
 pub use soapy_tune::ReadBack;
 pub use staged::Staged;
 pub use sync::{Sync, SyncStatus, SyncWatch};
-pub use tags::{GAP, TIME, gap, gap_length};
-pub use taps::TapHistory;
+pub(crate) use tags::gap;
+pub use tags::{GAP, TIME, gap_length};
+pub(crate) use taps::TapHistory;
 pub use track::Track;
 pub use track_mimo::TrackMimo;
-pub use tracking::Snapshot;
+pub(crate) use tracking::Snapshot;
+
+#[cfg(test)]
+#[path = "../../tests/unit/blocks/mod.rs"]
+mod tests;

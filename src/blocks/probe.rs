@@ -68,13 +68,8 @@ impl Probe {
         self.summary.get()
     }
 
-    /// The last stretch of the streams that was kept, where [`Track::observed`](super::Track::observed) was asked for.
-    pub fn stretch(&self) -> Option<Arc<Stretch>> {
-        self.stretch.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// Asks for a short stretch of this moment, and gives the one that the last question has brought, where [`Track::observed`](super::Track::observed) was asked for.
-    pub fn glimpse(&self) -> Option<Arc<Stretch>> {
+    pub(crate) fn glimpse(&self) -> Option<Arc<Stretch>> {
         self.asked.store(true, Ordering::Relaxed);
         self.glimpse.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -60,7 +60,7 @@ impl Repeat {
 
 impl<O: CpuBufferWriter<Item = Complex32>> Repeat<O> {
     /// As [`new`](Repeat::new), with buffers of another kind than the default.
-    pub fn with_buffers(samples: Vec<Complex32>, stop: Arc<AtomicBool>) -> Self {
+    pub(crate) fn with_buffers(samples: Vec<Complex32>, stop: Arc<AtomicBool>) -> Self {
         let mut output = O::default();
         output.set_min_buffer_size_in_items(super::BUFFER);
         Self { output, samples, at: 0, stop, factor: Arc::new(AtomicU32::new(1f32.to_bits())) }

@@ -35,10 +35,10 @@ pub struct Stretch {
 
 impl Stretch {
     /// Samples between two portraits: over so few hardly any channel moves.
-    pub const PIECE: usize = 32;
+    pub(crate) const PIECE: usize = 32;
 
     /// `target − prediction`.
-    pub fn error(&self) -> Vec<Complex32> {
+    pub(crate) fn error(&self) -> Vec<Complex32> {
         self.target.iter().zip(&self.prediction).map(|(y, p)| y - p).collect()
     }
 }

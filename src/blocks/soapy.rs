@@ -90,9 +90,9 @@ pub struct RadioConfig {
 
 impl RadioConfig {
     /// The usual queue: four million samples, 0.2 s at 20 MS/s.
-    pub const QUEUE: usize = 1 << 22;
+    pub(crate) const QUEUE: usize = 1 << 22;
     /// The usual patience.
-    pub const TIMEOUT: Duration = Duration::from_secs(2);
+    pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 
     /// One device at both ends.
     pub fn duplex(device: &str, frequency: f64, rate: f64) -> Self {
@@ -155,11 +155,11 @@ pub(super) struct Start {
 }
 
 pub(super) fn refused(device: &str, what: &str, error: &soapysdr::Error) -> Error {
-    Error::Data(format!("{device}: {what}: {}", error.message))
+    Error::Device(format!("{device}: {what}: {}", error.message))
 }
 
 /// Refuses arguments that do not name a radio's driver: an empty search has taken a sound card for a radio.
-pub fn check_device(arguments: &str) -> Result<()> {
+pub(crate) fn check_device(arguments: &str) -> Result<()> {
     match Args::from(arguments).get("driver") {
         None | Some("") => {
             let expected = "given with an explicit driver=..., as `kaflow devices` lists them";
@@ -173,7 +173,7 @@ pub fn check_device(arguments: &str) -> Result<()> {
 }
 
 /// Opens a device by arguments that name their driver.
-pub fn open_device(arguments: &str) -> Result<Device> {
+pub(crate) fn open_device(arguments: &str) -> Result<Device> {
     check_device(arguments)?;
     Device::new(arguments).map_err(|e| refused(arguments, "cannot be opened (`kaflow devices` lists what there is)", &e))
 }
@@ -286,7 +286,7 @@ impl Radio {
     }
 
     /// The device that receives.
-    pub fn rx_device(&self) -> Option<&Device> {
+    pub(crate) fn rx_device(&self) -> Option<&Device> {
         self.rx_device.as_ref()
     }
 
@@ -310,7 +310,7 @@ impl Shared {
         });
         thread.map_err(|e| Error::io("thread", e))?;
         let patience = START.saturating_add(self.timeout);
-        let silent = |_| Error::Data(format!("the driver has not started its streams within {} s", patience.as_secs()));
+        let silent = |_| Error::Device(format!("the driver has not started its streams within {} s", patience.as_secs()));
         let start = started.recv_timeout(patience).map_err(silent)??;
         self.note(&self.heard);
         self.note(&self.told);
@@ -330,7 +330,7 @@ impl Shared {
         let mut start = Start { tx_at_ns: None };
         let now = streams.tx.as_ref().and_then(|(_, device)| time(device));
         if let Some((stream, _)) = &mut streams.tx {
-            stream.activate(None).map_err(|e| Error::Data(format!("the transmit stream does not start: {}", e.message)))?;
+            stream.activate(None).map_err(|e| Error::Device(format!("the transmit stream does not start: {}", e.message)))?;
             start.tx_at_ns = now.map(|t| t + LEAD_NS);
         }
         if let Some((stream, device)) = &mut streams.rx {
@@ -340,7 +340,7 @@ impl Shared {
             let started = stream.activate(at);
             if let Err(error) = started {
                 // Not every device that has time can start at one.
-                stream.activate(None).map_err(|_| Error::Data(format!("the receive stream does not start: {}", error.message)))?;
+                stream.activate(None).map_err(|_| Error::Device(format!("the receive stream does not start: {}", error.message)))?;
             }
         }
         streams.start = Some(start);

@@ -7,7 +7,7 @@ use crate::error::require;
 use crate::{Error, Result};
 
 /// Distortion by clipping, in dB below the signal, from which on a frame is refused.
-pub const CLIPPING_LIMIT_DB: f64 = -40.0;
+pub(crate) const CLIPPING_LIMIT_DB: f64 = -40.0;
 
 /// How a frame drives the converter that transmits it, whose full scale is an amplitude of 1 in either part.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,7 +81,7 @@ mod tests {
     fn a_tone_fits_up_to_full_scale() {
         let drive = Drive::of(&tone(1.0), 0.5).unwrap();
         assert!((drive.mean_dbfs + 6.02).abs() < 0.01 && (drive.peak_dbfs + 6.02).abs() < 0.01 && drive.papr_db.abs() < 0.01);
-        assert_eq!((drive.clipped, drive.distortion_db), (0.0, -crate::dsp::LIMIT_DB));
+        assert_eq!((drive.clipped, drive.distortion_db), (0.0, crate::dsp::db(0.0, 1.0)));
         drive.check().unwrap();
         // Cut at sqrt(1/2) each part of a tone loses 2/pi of the integral of (cos - cos 45°)² from 0 to 45°.
         let drive = Drive::of(&tone(1.0), 2f32.sqrt()).unwrap();

@@ -106,7 +106,7 @@ impl Health {
     }
 
     /// All figures by name, for reports.
-    pub fn figures(&self) -> Vec<(&'static str, f64)> {
+    pub(crate) fn figures(&self) -> Vec<(&'static str, f64)> {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
         vec![
             ("received", of(&self.received)),

@@ -108,7 +108,7 @@ impl Reader {
                         errors += 1;
                         if errors >= DEAD_AFTER {
                             let problem = format!("the receiver has disappeared: {} ({:?})", error.message, error.code);
-                            let _ = self.complaints.try_send(Error::Data(problem));
+                            let _ = self.complaints.try_send(Error::Device(problem));
                             // Nothing that is transmitted from now on is of use.
                             self.shared.gone.store(true, Ordering::Relaxed);
                             break;

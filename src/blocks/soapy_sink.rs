@@ -80,7 +80,7 @@ impl SoapySink {
 
 impl<I: CpuBufferReader<Item = Complex32>> SoapySink<I> {
     /// As [`new`](SoapySink::new), with buffers of another kind than the default.
-    pub fn with_buffers(radio: &mut Radio) -> crate::Result<Self> {
+    pub(crate) fn with_buffers(radio: &mut Radio) -> crate::Result<Self> {
         if radio.tx_channels() == 0 {
             return Err(Error::Data("this radio was opened without a transmitter".into()));
         }
@@ -179,8 +179,10 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
                 // What did not fit stays in the buffer. A device that waits for a slow reader may take its time.
                 Err((_, Nothing::Yet)) if !self.shared.patient && self.shared.overdue(&self.shared.told) => {
                     let wait = self.shared.timeout.as_secs_f64();
-                    return self
-                        .fail(Error::Data(format!("the transmitter has taken nothing for {wait} s, and its driver does not say why")), io);
+                    return self.fail(
+                        Error::Device(format!("the transmitter has taken nothing for {wait} s, and its driver does not say why")),
+                        io,
+                    );
                 }
                 Err((_, Nothing::Yet)) => io.call_again = true,
                 Err((_, Nothing::Ever)) => {
@@ -336,7 +338,7 @@ impl Driver {
                     _ => {
                         errors += 1;
                         if errors >= DEAD_AFTER {
-                            return Err(Error::Data(format!("the transmitter has disappeared: {} ({:?})", error.message, error.code)));
+                            return Err(Error::Device(format!("the transmitter has disappeared: {} ({:?})", error.message, error.code)));
                         }
                         std::thread::sleep(Duration::from_millis(1));
                     }

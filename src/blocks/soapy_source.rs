@@ -79,7 +79,7 @@ impl SoapySource {
 
 impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
     /// As [`new`](SoapySource::new), with buffers of another kind than the default.
-    pub fn with_buffers(radio: &mut Radio) -> crate::Result<Self> {
+    pub(crate) fn with_buffers(radio: &mut Radio) -> crate::Result<Self> {
         if radio.rx_channels() == 0 {
             return Err(Error::Data("this radio was opened without a receiver".into()));
         }
@@ -218,7 +218,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
                         let problem = format!(
                             "the receiver has brought nothing for {wait} s, and its driver does not say why: is the radio, or the host that it is at, still there?"
                         );
-                        return self.fail(Error::Data(problem));
+                        return self.fail(Error::Device(problem));
                     }
                 }
             }

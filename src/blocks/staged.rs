@@ -69,15 +69,10 @@ where
     O: CpuBufferWriter<Item = Complex32>,
 {
     /// A block around `stage` with buffers of another kind than the default.
-    pub fn with_buffers(stage: S) -> Self {
+    pub(crate) fn with_buffers(stage: S) -> Self {
         let mut output = O::default();
         output.set_min_buffer_size_in_items(super::BUFFER);
         Self { input: I::default(), output, stage, fault: Fault::default() }
-    }
-
-    /// The stage inside.
-    pub fn stage(&self) -> &S {
-        &self.stage
     }
 
     /// A handle that says why the block failed, if it did.

@@ -193,7 +193,7 @@ impl Sync {
 
 impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>> Sync<I, O> {
     /// As [`new`](Sync::new), with buffers of another kind than the default.
-    pub fn with_buffers(synchroniser: Synchroniser) -> Self {
+    pub(crate) fn with_buffers(synchroniser: Synchroniser) -> Self {
         let (mut aligned_tx, mut aligned_rx) = (O::default(), O::default());
         aligned_tx.set_min_buffer_size_in_items(super::BUFFER);
         aligned_rx.set_min_buffer_size_in_items(super::BUFFER);
@@ -236,17 +236,6 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
     pub fn stamps(mut self, rate: f64) -> Self {
         self.rate = Some(rate);
         self
-    }
-
-    /// Keeps the first `pairs` for a look.
-    pub fn keep(mut self, pairs: usize) -> Self {
-        self.keep = pairs;
-        self
-    }
-
-    /// The first pairs, sent and received, as many as were to be kept.
-    pub fn kept(&self) -> (Vec<Complex32>, Vec<Complex32>) {
-        self.kept.clone()
     }
 
     /// A handle that reads how the block stands.

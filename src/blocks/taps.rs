@@ -22,7 +22,7 @@ pub struct TapHistory {
 
 impl TapHistory {
     /// The moments so far: how many samples had been seen, and the taps then.
-    pub fn moments(&self) -> &[(u64, Vec<Complex64>)] {
+    pub(crate) fn moments(&self) -> &[(u64, Vec<Complex64>)] {
         &self.moments
     }
 

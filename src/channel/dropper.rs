@@ -38,7 +38,7 @@ impl Dropper {
     }
 
     /// Whether the next sample survives; a hole that ends with it is pushed to `gaps`.
-    pub fn keep(&mut self, gaps: &mut Vec<Gap>) -> bool {
+    pub(crate) fn keep(&mut self, gaps: &mut Vec<Gap>) -> bool {
         if self.rate == 0.0 && self.lost == 0 {
             self.kept += 1;
             return true;
@@ -62,14 +62,14 @@ impl Dropper {
     }
 
     /// Back to the first sample.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.random.reset();
         self.kept = 0;
         self.lost = 0;
     }
 
     /// Changes `drop_rate` or `drop_length` from the next sample on.
-    pub fn set(&mut self, name: &str, value: f64) -> Result<()> {
+    pub(crate) fn set(&mut self, name: &str, value: f64) -> Result<()> {
         match name {
             "drop_rate" => {
                 require((0.0..1.0).contains(&value), name, "at least 0 and less than 1 hole per sample", value)?;

@@ -99,7 +99,7 @@ impl Impairments {
     }
 
     /// A receiver with a noise source of its own and an oscillator that others with the same `seed` share.
-    pub fn with_noise(config: &ImpairmentsConfig, noise: Noise, seed: u64) -> Result<Self> {
+    pub(crate) fn with_noise(config: &ImpairmentsConfig, noise: Noise, seed: u64) -> Result<Self> {
         Ok(Self {
             clock: SampleOffset::new(config.sample_offset_ppm, config.delay)?,
             carrier: CarrierOffset::new(config.carrier_offset, config.carrier_phase)?,
@@ -119,7 +119,7 @@ impl Impairments {
     }
 
     /// The outputs that are still waiting, as if silence followed.
-    pub fn flush(&mut self, output: &mut Vec<Complex32>) {
+    pub(crate) fn flush(&mut self, output: &mut Vec<Complex32>) {
         let start = output.len();
         self.clock.flush(output);
         self.after_clock(&mut output[start..]);
@@ -135,7 +135,7 @@ impl Impairments {
     }
 
     /// Back to the first sample; parameters stay as they were last set.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.clock.reset();
         self.carrier.reset();
         self.phase_noise.reset();
@@ -143,7 +143,7 @@ impl Impairments {
     }
 
     /// Sets the mean power that the signal is taken to have; noise and the converter's full scale follow.
-    pub fn set_signal_power(&mut self, power: f64, headroom_db: f64) -> Result<()> {
+    pub(crate) fn set_signal_power(&mut self, power: f64, headroom_db: f64) -> Result<()> {
         self.noise.set_signal_power(power)?;
         let total = power + self.noise.power();
         if total > 0.0 {
@@ -154,12 +154,12 @@ impl Impairments {
     }
 
     /// The mean power of the noise.
-    pub fn noise_power(&self) -> f64 {
+    pub(crate) fn noise_power(&self) -> f64 {
         self.noise.power()
     }
 
     /// Changes a parameter from the next sample on. An unknown name or an invalid value is an error and changes nothing.
-    pub fn set(&mut self, name: &str, value: f64) -> Result<()> {
+    pub(crate) fn set(&mut self, name: &str, value: f64) -> Result<()> {
         match name {
             "sample_offset_ppm" => self.clock.set(name, value),
             "carrier_offset" => self.carrier.set(name, value),

@@ -45,18 +45,21 @@ mod resample;
 mod scenario;
 mod testbed;
 
-pub use adc::Quantiser;
-pub use amplifier::{Amplifier, AmplifierConfig, Clip, Model, Point, Term};
-pub use carrier::{CarrierOffset, PhaseNoise};
-pub use dropper::{Dropper, Gap};
+pub(crate) use adc::Quantiser;
+pub use amplifier::{Amplifier, AmplifierConfig, Clip, Model};
+pub(crate) use amplifier::{Point, Term};
+pub(crate) use carrier::{CarrierOffset, PhaseNoise};
+pub use dropper::Dropper;
+pub(crate) use dropper::Gap;
 pub use fading::{Fading, FadingConfig};
-pub use front_end::{DcOffset, IqImbalance};
+pub(crate) use front_end::{DcOffset, IqImbalance};
 pub use impairments::{Impairments, ImpairmentsConfig};
 pub use noise::Noise;
 pub use profile::{Doppler, Exponential, Profile};
-pub use resample::SampleOffset;
+pub(crate) use resample::SampleOffset;
 pub use scenario::Scenario;
-pub use testbed::{Chunk, TestBed};
+pub(crate) use testbed::Chunk;
+pub use testbed::TestBed;
 
 use num_complex::Complex32;
 
@@ -84,3 +87,7 @@ fn no_such(part: &str, name: &str, known: &[&str]) -> Error {
 fn from_db(db: f64) -> f64 {
     libm::pow(10.0, db / 10.0)
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/channel/mod.rs"]
+mod tests;

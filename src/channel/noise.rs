@@ -43,13 +43,13 @@ impl Noise {
     }
 
     /// The same power in the real part alone, for real-valued signals.
-    pub fn real_valued(mut self) -> Self {
+    pub(crate) fn real_valued(mut self) -> Self {
         self.real = true;
         self
     }
 
     /// Complex noise of the same law in single precision: other samples, a few times as fast.
-    pub fn quick(mut self) -> Self {
+    pub(crate) fn quick(mut self) -> Self {
         self.batch = Some(Batch { draws: [Complex32::ZERO; BATCH], used: BATCH });
         self
     }
@@ -59,7 +59,7 @@ impl Noise {
     }
 
     /// Sets the ratio of signal power to noise power in dB; infinity switches the noise off.
-    pub fn set_snr_db(&mut self, snr_db: f64) -> Result<()> {
+    pub(crate) fn set_snr_db(&mut self, snr_db: f64) -> Result<()> {
         let ok = snr_db == f64::INFINITY || snr_db.abs() <= 300.0;
         require(ok, "snr_db", "between -300 and 300, or inf for no noise", snr_db)?;
         self.snr_db = snr_db;
@@ -76,7 +76,7 @@ impl Noise {
     }
 
     /// The noise's mean power.
-    pub fn power(&self) -> f64 {
+    pub(crate) fn power(&self) -> f64 {
         self.amplitude * self.amplitude
     }
 

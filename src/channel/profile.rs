@@ -38,7 +38,7 @@ impl Profile {
     }
 
     /// Delay in samples and share of the power of each path, by increasing delay; the shares add up to 1.
-    pub fn paths(&self) -> Result<Vec<(usize, f64)>> {
+    pub(crate) fn paths(&self) -> Result<Vec<(usize, f64)>> {
         let mut paths: Vec<(u32, f64)> = match self {
             Self::Exponential(e) => {
                 require((1..=MAX_PATHS as u32).contains(&e.taps), "taps", "between 1 and 1024", f64::from(e.taps))?;

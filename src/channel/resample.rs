@@ -12,7 +12,7 @@ use crate::error::require;
 /// number of samples changes, and the last 48 inputs wait for their neighbours until [`flush`](Self::flush). Without an
 /// offset and with a whole delay samples pass unchanged.
 #[derive(Clone, Debug)]
-pub struct SampleOffset {
+pub(crate) struct SampleOffset {
     ppm: f64,
     delay: f64,
     buffer: Vec<Complex32>,
@@ -22,7 +22,7 @@ pub struct SampleOffset {
 
 impl SampleOffset {
     /// An offset of the sampling period in parts per million and a delay in samples, 0 or more.
-    pub fn new(ppm: f64, delay: f64) -> Result<Self> {
+    pub(crate) fn new(ppm: f64, delay: f64) -> Result<Self> {
         require((0.0..=1e7).contains(&delay), "delay", "between 0 and 1e7 samples", delay)?;
         let mut offset = Self { ppm: 0.0, delay, buffer: Vec::new(), place: Place { whole: 0, fraction: 0.0 } };
         offset.set_ppm(ppm)?;
@@ -31,14 +31,14 @@ impl SampleOffset {
     }
 
     /// Sets the offset of the sampling period in parts per million from the next output on.
-    pub fn set_ppm(&mut self, ppm: f64) -> Result<()> {
+    pub(crate) fn set_ppm(&mut self, ppm: f64) -> Result<()> {
         require(ppm.abs() <= 1e5, "sample_offset_ppm", "between -100000 and 100000", ppm)?;
         self.ppm = ppm;
         Ok(())
     }
 
     /// Changes `sample_offset_ppm`.
-    pub fn set(&mut self, name: &str, value: f64) -> Result<()> {
+    pub(crate) fn set(&mut self, name: &str, value: f64) -> Result<()> {
         match name {
             "sample_offset_ppm" => self.set_ppm(value),
             _ => Err(no_such("sampling offset", name, &["sample_offset_ppm"])),
@@ -46,7 +46,7 @@ impl SampleOffset {
     }
 
     /// Takes the next inputs and appends the outputs that they complete.
-    pub fn process(&mut self, input: &[Complex32], output: &mut Vec<Complex32>) {
+    pub(crate) fn process(&mut self, input: &[Complex32], output: &mut Vec<Complex32>) {
         self.buffer.extend_from_slice(input);
         interpolate(&self.buffer, &mut self.place, self.ppm * 1e-6, usize::MAX, output);
         // An output may step back by one input, hence one more than the filter's reach.
@@ -56,12 +56,12 @@ impl SampleOffset {
     }
 
     /// The outputs that are still waiting, as if silence followed.
-    pub fn flush(&mut self, output: &mut Vec<Complex32>) {
+    pub(crate) fn flush(&mut self, output: &mut Vec<Complex32>) {
         self.process(&[Complex32::ZERO; BEHIND], output);
     }
 
     /// Back to the first sample.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         let whole = self.delay.ceil();
         self.buffer.clear();
         self.buffer.resize(whole as usize + BEFORE, Complex32::ZERO);

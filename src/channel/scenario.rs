@@ -133,7 +133,7 @@ impl Scenario {
     }
 
     /// The waveform of a transmit antenna, with the seed of that antenna's own payload: what [`RandomBits`](ofdm::RandomBits) of this seed draws.
-    pub fn waveform(&self, antenna: usize) -> ofdm::Config {
+    pub(crate) fn waveform(&self, antenna: usize) -> ofdm::Config {
         let seed = another(self.seed ^ another(self.ofdm.seed, 0), antenna);
         ofdm::Config { seed, ..self.ofdm.clone() }
     }
@@ -144,12 +144,12 @@ impl Scenario {
     }
 
     /// Transmit antennas.
-    pub fn tx_antennas(&self) -> usize {
+    pub(crate) fn tx_antennas(&self) -> usize {
         self.fading.as_ref().map_or(1, |f| f.tx_antennas)
     }
 
     /// Receive antennas.
-    pub fn rx_antennas(&self) -> usize {
+    pub(crate) fn rx_antennas(&self) -> usize {
         self.fading.as_ref().map_or(1, |f| f.rx_antennas)
     }
 }

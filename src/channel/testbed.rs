@@ -38,13 +38,8 @@ impl Chunk {
     }
 
     /// Samples of each antenna.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.tx[0].len()
-    }
-
-    /// Whether there are no samples, as when a hole swallowed all of them.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -197,12 +192,12 @@ impl TestBed {
     }
 
     /// The delay of each path of the channel in samples.
-    pub fn delays(&self) -> &[usize] {
+    pub(crate) fn delays(&self) -> &[usize] {
         self.chain.fading.as_ref().map_or(&[0], Fading::delays)
     }
 
     /// Numbers in a frame of [`Chunk::taps`].
-    pub fn coefficients(&self) -> usize {
+    pub(crate) fn coefficients(&self) -> usize {
         self.chain.fading.as_ref().map_or(1, Fading::coefficients)
     }
 

@@ -1,11 +1,13 @@
 //! `kaflow devices`: which radios there are, and which of them can do the job.
 
-use std::io::Write as _;
+use std::path::PathBuf;
 
+use serde_json::{Value, json};
 use soapysdr::{Device, Direction, Range};
 
+use super::outputs::Outputs;
 use crate::blocks::open_device;
-use crate::{Result, radio};
+use crate::{Error, Result, radio};
 
 /// List SoapySDR radios with what matters here: full duplex, 5.4 GHz, timestamps, rates; and what they lack.
 #[derive(clap::Args)]
@@ -14,8 +16,14 @@ pub(crate) struct Args {
     #[arg(value_name = "ARGS", default_value = "")]
     filter: String,
     /// Frequency that is asked for, in Hz
-    #[arg(long, default_value_t = 5.4e9)]
+    #[arg(long, value_name = "HZ", alias = "frequency", default_value_t = 5.4e9)]
     freq: f64,
+    /// Write what was found as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Replace an existing file
+    #[arg(long)]
+    force: bool,
 }
 
 /// What a device can do.
@@ -28,6 +36,10 @@ pub(crate) struct Abilities {
 }
 
 pub(crate) fn run(args: Args) -> Result<()> {
+    if !(args.freq.is_finite() && args.freq > 0.0) {
+        return Err(Error::parameter("freq", "more than 0", args.freq));
+    }
+    Outputs { files: args.json.iter().cloned().collect(), force: args.force, ..Outputs::default() }.check()?;
     let mut found: Vec<String> = soapysdr::enumerate(args.filter.as_str())
         .unwrap_or_default()
         .iter()
@@ -39,22 +51,33 @@ pub(crate) fn run(args: Args) -> Result<()> {
     if args.filter.is_empty() {
         found.push(format!("{simulated}, pace=real"));
     }
-    let mut out = std::io::stdout().lock();
+    let mut devices = Vec::new();
     for device in &found {
-        let _ = writeln!(out, "{device}");
-        match open_device(device).map(|device| abilities(&device, args.freq)) {
-            Ok(abilities) => {
-                let _ = write!(out, "{}", describe(&abilities, device, args.freq));
-            }
-            Err(error) => {
-                let _ = writeln!(out, "  cannot be opened: {error}");
-            }
+        say!("{device}");
+        let opened = open_device(device).map(|device| abilities(&device, args.freq));
+        match &opened {
+            Ok(abilities) => say!("{}", describe(abilities, device, args.freq).trim_end()),
+            Err(error) => say!("  cannot be opened: {error}"),
         }
+        devices.push(figures(device, opened.as_ref().ok()));
     }
     if found.is_empty() {
-        let _ = writeln!(out, "no device found; {simulated} is a simulated one");
+        say!("no device found; {simulated} is a simulated one");
     }
-    Ok(())
+    let Some(path) = &args.json else { return Ok(()) };
+    super::json::write(path, "devices", json!({ "frequency_hz": args.freq, "devices": devices }))
+}
+
+/// A device as JSON; no abilities where it cannot be opened.
+fn figures(device: &str, abilities: Option<&Abilities>) -> Value {
+    let of = |a: &Abilities| {
+        let rates: Vec<_> = a.rates.iter().map(|r| json!([r.minimum, r.maximum])).collect();
+        json!({
+            "tx_channels": a.channels.0, "rx_channels": a.channels.1, "full_duplex": a.full_duplex, "timestamps": a.timestamps,
+            "tunes_tx": a.tunes.0, "tunes_rx": a.tunes.1, "rates_hz": rates,
+        })
+    };
+    json!({ "device": device, "abilities": abilities.map(of) })
 }
 
 /// Asks a device; what it does not answer it does not have.

@@ -1,14 +1,19 @@
 //! `kaflow fit`: any filter over a table.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use serde_json::json;
+
+use super::outputs::Outputs;
 use super::parameters::Parameters;
-use super::progress;
+use super::run::memory;
 use super::table::{Header, Source};
+use super::typed::whole;
+use super::{interrupt, progress};
 use crate::files::Output;
-use crate::filter::registry::{self, Inputs, Make, Settings, Task};
+use crate::filter::registry::{self, Inputs, Make, Settings, Task, Value, Values};
 use crate::filter::{Adaptive, Filter};
 use crate::real::finite;
 use crate::{Complex64, Error, Result};
@@ -23,14 +28,17 @@ pub(crate) struct Args {
     file: PathBuf,
     #[arg(long, default_value = "fklms", help = filters())]
     filter: String,
-    /// Where the predictions go (default: standard output)
-    #[arg(long, short)]
-    output: Option<PathBuf>,
-    /// Replace an existing output
+    /// Where the predictions go; - is standard output
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Write the summary as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Replace existing outputs
     #[arg(long)]
     force: bool,
     /// Classes of the multinomial filter (default: one more than the largest in the table)
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     classes: Option<usize>,
     #[command(flatten)]
     parameters: Parameters,
@@ -52,26 +60,36 @@ pub(crate) fn run(args: Args) -> Result<()> {
         return Err(Error::NotApplicable { filter: recipe.name.into(), name: "classes".into(), known });
     }
     // What can be refused is refused before the table is read.
+    if let Some(classes) = args.classes.filter(|n| !(2..=1000).contains(n)) {
+        return Err(Error::parameter("classes", "between 2 and 1000", classes));
+    }
     recipe.settle(&args.parameters.0, 1.0)?;
+    let files = std::iter::once(&args.output).chain(&args.json).cloned().collect();
+    Outputs { inputs: vec![&args.file], files, force: args.force, ..Outputs::default() }.check()?;
     let source = Source::open(&args.file)?;
     let survey = source.survey(recipe.task())?;
     let inputs = Inputs { spread: survey.spread, taps: source.header().taps, stream: false };
     let settings = recipe.settle_for(&args.parameters.0, inputs)?;
-    match &args.output {
-        Some(path) => {
-            let mut out = Output::create(path, args.force)?;
-            let summary = predict(&source, &settings, &args, &survey, &mut out, path)?;
-            out.finish()?;
-            eprintln!("{summary}");
-        }
-        None => {
-            let mut out = BufWriter::new(std::io::stdout().lock());
-            let summary = predict(&source, &settings, &args, &survey, &mut out, Path::new("standard output"))?;
-            out.flush().map_err(|e| Error::io("standard output", e))?;
-            eprintln!("{summary}");
+    let built = within(&settings, &args.parameters.0, survey.rows, inputs)?;
+    memory::check([&built], inputs.taps)?;
+    let mut out = Output::create(&args.output, args.force)?;
+    let (sums, size, seconds) = predict(&source, &built, &args, &survey, &mut out)?;
+    out.finish()?;
+    tell!("{}", sums.summary(&settings, size, seconds));
+    let Some(path) = &args.json else { return Ok(()) };
+    super::json::write(path, "fit", sums.figures(&args.file, &settings, size, seconds))
+}
+
+/// The settings to build from: memory for more centres than there are rows is not taken.
+fn within(settings: &Settings, given: &Values, rows: u64, inputs: Inputs) -> Result<Settings> {
+    match settings.optional("budget")?.filter(|&budget| budget > rows as f64 && budget.fract() == 0.0) {
+        None => Ok(settings.clone()),
+        Some(_) => {
+            let mut given = given.clone();
+            given.insert("budget".into(), Value::Number(rows.max(1) as f64));
+            settings.recipe().settle_for(&given, inputs)
         }
     }
-    Ok(())
 }
 
 /// What a pass over the table found out.
@@ -107,7 +125,10 @@ struct Row {
 /// Predicts one row into [`Row::fields`] and adds to its sums.
 type Step<'a> = dyn FnMut(&[Complex64], Complex64, &mut Row) + 'a;
 
-fn predict(source: &Source, settings: &Settings, args: &Args, survey: &Survey, out: &mut dyn Write, name: &Path) -> Result<String> {
+/// What was found, the size of the filter, and the seconds that it took.
+fn predict(source: &Source, settings: &Settings, args: &Args, survey: &Survey, out: &mut dyn Write) -> Result<(Sums, usize, f64)> {
+    let name = args.output.as_path();
+    interrupt::watch();
     let header = source.header();
     let taps = header.taps;
     let started = Instant::now();
@@ -129,7 +150,7 @@ fn predict(source: &Source, settings: &Settings, args: &Args, survey: &Survey, o
                 line.push_str(&format!("{}{field:?}", if i > 0 { "," } else { "" }));
             }
             bar.inc(1);
-            Ok(())
+            Ok(!interrupt::requested())
         })?;
         line.push('\n');
         out.write_all(line.as_bytes()).map_err(|e| Error::io(name, e))
@@ -190,7 +211,7 @@ fn predict(source: &Source, settings: &Settings, args: &Args, survey: &Survey, o
         }
     };
     bar.finish_and_clear();
-    Ok(row.sums.summary(settings, size, started.elapsed().as_secs_f64()))
+    Ok((row.sums, size, started.elapsed().as_secs_f64()))
 }
 
 fn regression_head(header: &Header, variance: bool) -> String {
@@ -225,14 +246,37 @@ impl Sums {
             0 => String::new(),
             n => format!(", {n} skipped because they are not finite"),
         };
+        let interrupted = if interrupt::requested() { ", interrupted" } else { "" };
         let unit = if settings.values().contains_key("kernel") { "centres" } else { "weights" };
         let values: Vec<_> = settings.values().iter().map(|(name, value)| format!("{name}={value}")).collect();
         format!(
-            "{}: {result} over {} samples{skipped}, {size} {unit}, {:.0} samples/s\n{}",
+            "{}: {result} over {} samples{skipped}{interrupted}, {size} {unit}, {:.0} samples/s\n{}",
             settings.recipe().name,
             self.samples,
             self.samples as f64 / seconds.max(1e-9),
             values.join(" ")
         )
+    }
+
+    fn figures(&self, file: &Path, settings: &Settings, size: usize, seconds: f64) -> serde_json::Value {
+        let n = self.learned.max(1) as f64;
+        let task = settings.recipe().task();
+        let squares = matches!(task, Task::Regression | Task::Stream | Task::Counts);
+        let scored = matches!(task, Task::Bits | Task::Classes);
+        let parameters: serde_json::Map<_, _> =
+            settings.values().iter().map(|(name, value)| (name.clone(), super::json::parameter(value))).collect();
+        json!({
+            "file": file.display().to_string(),
+            "filter": settings.recipe().name,
+            "parameters": parameters,
+            "samples": self.samples,
+            "learned": self.learned,
+            "size": size,
+            "nmse_db": squares.then(|| crate::dsp::db(self.error, self.power)),
+            "log_loss": (task != Task::Regression).then_some(self.loss / n),
+            "accuracy": scored.then_some(self.right as f64 / n),
+            "samples_per_second": self.samples as f64 / seconds.max(1e-9),
+            "interrupted": interrupt::requested(),
+        })
     }
 }

@@ -1,15 +1,15 @@
 //! `kaflow inspect`: what a recording is.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::progress;
+use super::outputs::{self, Outputs};
+use super::{progress, recordings::RecordingArgs};
 use crate::dsp::db;
-use crate::files::{Output, check_free};
+use crate::error::short;
 use crate::iq::align::{Alignment, Options, align_recordings};
-use crate::iq::{Format, Pair, Recording, Survey, survey};
+use crate::iq::{Pair, Recording, Survey, survey};
 use crate::plot::{self, Axis, Constellation, Figure, Grid, Histogram, Series};
 use crate::{Complex64, Error, Result};
 
@@ -21,18 +21,8 @@ use crate::{Complex64, Error, Result};
 pub(crate) struct Args {
     /// The recording, a collection, or a folder that holds a pair
     file: PathBuf,
-    /// What the file is: sigmf, archive, wav, or the datatype of raw samples: cf32_le, ci16_le, cu8, ... (default: by its ending)
-    #[arg(long)]
-    format: Option<Format>,
-    /// Samples per second of raw samples
-    #[arg(long, allow_negative_numbers = true)]
-    rate: Option<f64>,
-    /// Interleaved channels of raw samples
-    #[arg(long)]
-    channels: Option<usize>,
-    /// The channel to look at, from 0
-    #[arg(long, default_value_t = 0)]
-    channel: usize,
+    #[command(flatten)]
+    recording: RecordingArgs,
     /// Compare the data with its hash
     #[arg(long)]
     verify: bool,
@@ -60,9 +50,8 @@ enum Picture {
 
 pub(crate) fn run(args: Args) -> Result<()> {
     // What can be refused is refused before a long recording is read.
-    for path in args.json.iter().cloned().chain(args.plot.iter().flat_map(|path| plot::files(path))) {
-        check_free(&path, args.force)?;
-    }
+    let files = args.json.iter().cloned().chain(args.plot.iter().flat_map(|path| plot::files(path))).collect();
+    Outputs { recordings: vec![&args.file], files, force: args.force, ..Outputs::default() }.check()?;
     let mut figures = Vec::new();
     let numbers = if args.file.is_dir() || args.file.extension().is_some_and(|e| e == "sigmf-collection") {
         let mut pair = Pair::open(&args.file)?;
@@ -88,39 +77,18 @@ pub(crate) fn run(args: Args) -> Result<()> {
         };
         json!({ "tx": tx, "rx": rx, "known_delay": pair.delay, "alignment": alignment })
     } else {
-        inspect(&mut open(&args)?, &args, &mut figures)?
+        inspect(&mut args.recording.open(&args.file, args.recording.channel)?, &args, &mut figures)?
     };
-    if let Some(path) = &args.json {
-        let mut out = Output::create(path, args.force)?;
-        serde_json::to_writer_pretty(&mut out, &numbers).map_err(|e| Error::io(path, e.into()))?;
-        out.write_all(b"\n").map_err(|e| Error::io(path, e))?;
-        out.finish()?;
-    }
-    if let Some(path) = &args.plot {
+    let json = args.json.as_ref().map(|path| super::json::write(path, "inspect", numbers));
+    let plot = args.plot.as_ref().map(|path| {
         let name = args.file.file_name().unwrap_or(args.file.as_os_str()).to_string_lossy().into_owned();
         let columns = figures.len().clamp(1, 2);
         for file in Figure::compose(name, columns, figures).save(path)? {
-            eprintln!("wrote {}", file.display());
+            tell!("wrote {}", file.display());
         }
-    }
-    Ok(())
-}
-
-fn open(args: &Args) -> Result<Recording> {
-    let format = match args.format.or_else(|| Format::of(&args.file)) {
-        Some(Format::Raw(raw)) => Some(Format::Raw(crate::iq::Raw {
-            sample_rate: args.rate.or(raw.sample_rate),
-            channels: args.channels.unwrap_or(raw.channels),
-            ..raw
-        })),
-        other if args.rate.is_some() || args.channels.is_some() => {
-            let name = if args.rate.is_some() { "rate" } else { "channels" };
-            let format = other.map_or("this file".into(), |format| format.to_string());
-            return Err(Error::parameter(name, format!("left out: {format} says so itself"), "a value"));
-        }
-        other => other,
-    };
-    Recording::open(&args.file, format)
+        Ok(())
+    });
+    outputs::all(json.into_iter().chain(plot))
 }
 
 fn line(name: &str, text: impl std::fmt::Display) {
@@ -129,7 +97,7 @@ fn line(name: &str, text: impl std::fmt::Display) {
 
 /// Prints what a recording is and returns the same as JSON.
 fn inspect(recording: &mut Recording, args: &Args, figures: &mut Vec<Figure>) -> Result<Value> {
-    recording.select(args.channel)?;
+    recording.select(args.recording.channel)?;
     let bar = progress::bar(recording.len(), "reading");
     let survey = survey(recording, |done| bar.set_position(done))?;
     bar.finish_and_clear();
@@ -143,7 +111,7 @@ fn inspect(recording: &mut Recording, args: &Args, figures: &mut Vec<Figure>) ->
     let plural = |n: u64, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
     say!("{}: {}, {}, {}", recording.data_path().display(), recording.format(), meta.global.datatype, plural(channels as u64, "channel"));
     if channels > 1 {
-        line("channel", args.channel);
+        line("channel", args.recording.channel);
     }
     line("rate", rate.map_or("unknown".into(), |rate| si(rate, "S/s")));
     let duration = rate.map(|rate| len as f64 / rate);
@@ -161,7 +129,7 @@ fn inspect(recording: &mut Recording, args: &Args, figures: &mut Vec<Figure>) ->
         line("annotations", meta.annotations.len());
     }
     if let Some(text) = &meta.global.description {
-        line("description", text);
+        line("description", short(text));
     }
     line("power", format!("{:.2} dBFS, rms {:.4e}", db(survey.power, 1.0), survey.power.sqrt()));
     line("peak", format!("{:.2} dBFS, {:.4e}", db(survey.peak.powi(2), 1.0), survey.peak));
@@ -191,7 +159,7 @@ fn inspect(recording: &mut Recording, args: &Args, figures: &mut Vec<Figure>) ->
     line("hash", hash);
     let warnings = recording.warnings();
     for warning in &warnings {
-        line("warning", warning);
+        line("warning", short(warning));
     }
     figures.extend(pictures(&survey, recording, &args.show).into_iter().filter(|_| args.plot.is_some()));
 
@@ -200,7 +168,7 @@ fn inspect(recording: &mut Recording, args: &Args, figures: &mut Vec<Figure>) ->
         "format": recording.format().to_string(),
         "datatype": meta.global.datatype.to_string(),
         "channels": channels,
-        "channel": args.channel,
+        "channel": args.recording.channel,
         "sample_rate": rate,
         "samples": len,
         "duration": duration,

@@ -1,50 +1,74 @@
 //! The `kaflow` command: one file for each subcommand, each with its clap arguments and a `run`.
 
-/// Prints a line. A reader who has gone away, as in `kaflow inspect FILE | head`, is no reason to stop before the files are written.
+/// Prints a line of results.
 macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($text)*);
-    }};
+    () => { $crate::cli::voice::say(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::cli::voice::say(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+/// Says something on the way, on standard error, unless it is to be quiet.
+macro_rules! note {
+    ($($text:tt)*) => { $crate::cli::voice::note(format_args!($($text)*)) };
+}
+
+/// Shows how it goes, on standard error, unless it is to be quiet.
+macro_rules! tell {
+    ($($text:tt)*) => { $crate::cli::voice::tell(format_args!($($text)*)) };
+}
+
+/// Says something on standard error that few want to know.
+macro_rules! detail {
+    ($($text:tt)*) => { $crate::cli::voice::detail(format_args!($($text)*)) };
 }
 
 mod bench;
+mod complete;
 #[cfg(feature = "soapy")]
 mod devices;
+mod exit;
 mod fit;
 mod inspect;
 mod interrupt;
+mod json;
 mod linearize;
 #[cfg(feature = "soapy")]
 mod live;
 #[cfg(not(feature = "soapy"))]
 mod no_soapy;
+mod outputs;
+mod pair;
 mod parallel;
 mod parameters;
 mod progress;
+mod provenance;
 mod receive;
+mod recordings;
 mod reproduce;
 mod run;
 mod simulate;
+mod study;
 mod table;
 mod track;
 mod tune;
+mod typed;
+mod voice;
 
 #[cfg(not(feature = "soapy"))]
 use no_soapy as devices;
 #[cfg(not(feature = "soapy"))]
 use no_soapy as live;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-
-use crate::Error;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Track nonlinear radio channels with kernel adaptive filters.
 #[derive(Parser)]
-#[command(name = "kaflow", version)]
+#[command(name = "kaflow", version, propagate_version = true)]
 struct Cli {
+    #[command(flatten)]
+    voice: voice::Voice,
     #[command(subcommand)]
     command: Command,
 }
@@ -59,26 +83,41 @@ enum Command {
     Receive(receive::Args),
     Reproduce(reproduce::Args),
     Simulate(Box<simulate::Args>),
+    Study(study::Args),
     Tune(Box<tune::Args>),
     Live(Box<live::Args>),
     Devices(devices::Args),
+    Completions(complete::Completions),
+    Man(complete::Man),
 }
 
-/// Parses the command line and runs it: 0 when it worked, 2 when the input is at fault.
+/// The whole command line, with what all commands say at the end of their help.
+fn command() -> clap::Command {
+    Cli::command().after_help(exit::HELP).mut_subcommands(|command| command.after_help(exit::HELP))
+}
+
+/// Parses the command line and runs it; the exit code is 0 when it worked, 1 when it failed while it ran, 2 when the input is at fault, 130 or 143 when it was interrupted.
 pub fn main() -> ExitCode {
     // Without anything: what `kaflow track` does without arguments.
-    let mut arguments: Vec<_> = std::env::args_os().collect();
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
     if arguments.len() == 1 {
         arguments.push("track".into());
     }
-    let cli = match Cli::try_parse_from(arguments) {
-        Ok(cli) => cli,
+    let mut command = command();
+    let parsed = command.try_get_matches_from_mut(&arguments).and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let cli = match parsed {
+        Ok((cli, matches)) => {
+            provenance::remember(&arguments, &command, &matches);
+            cli
+        }
         Err(error) if error.use_stderr() => {
-            eprintln!("kaflow: {}", one_line(&error.to_string()));
+            voice::complain(format_args!("{}", one_line(&error.to_string())));
             return ExitCode::from(2);
         }
         Err(help) => help.exit(),
     };
+    cli.voice.set();
+    interrupt::install();
     let result = match cli.command {
         Command::Track(args) => track::run(*args),
         Command::Bench(args) => bench::run(args),
@@ -88,19 +127,21 @@ pub fn main() -> ExitCode {
         Command::Receive(args) => receive::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(*args),
+        Command::Study(args) => study::run(args),
         Command::Tune(args) => tune::run(*args),
         Command::Live(args) => live::run(*args),
         Command::Devices(args) => devices::run(args),
+        Command::Completions(args) => complete::completions(args),
+        Command::Man(args) => complete::man(args),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        // Nobody reads on: what was asked for is done.
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("kaflow: {error}");
-            ExitCode::from(2)
-        }
+    let result = result.map_err(|error| typed::explain(error, &arguments));
+    let code = exit::code(&result);
+    if let Err(error) = result
+        && code != 0
+    {
+        voice::complain(format_args!("{error}"));
     }
+    ExitCode::from(code)
 }
 
 /// What is wrong, without the usage that follows it.
@@ -109,15 +150,13 @@ fn one_line(text: &str) -> String {
     // That an argument could be meant as a file name is no help.
     let lines: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("tip: to pass")).collect();
     let text = lines.join(" ");
-    text.strip_prefix("error: ").map_or(text.clone(), str::to_owned) + "; see --help"
+    crate::error::cut(text.strip_prefix("error: ").unwrap_or(&text), 1000) + "; see --help"
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     #[test]
     fn no_command_has_two_arguments_of_one_name() {
-        super::Cli::command().debug_assert();
+        super::command().debug_assert();
     }
 }

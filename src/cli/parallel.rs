@@ -9,9 +9,20 @@ use super::interrupt;
 
 /// Does `work(0)`, `work(1)`, ... `work(count − 1)` on all cores and hands each result to `take`, in the order of their numbers, so that sums come out the
 /// same on every machine. After Ctrl-C it returns early; returns how many pieces were taken.
-pub(crate) fn each<R: Send>(count: usize, bar: &ProgressBar, work: impl Fn(usize) -> R + Sync, mut take: impl FnMut(usize, R)) -> usize {
+pub(crate) fn each<R: Send>(count: usize, bar: &ProgressBar, work: impl Fn(usize) -> R + Sync, take: impl FnMut(usize, R)) -> usize {
+    each_on(std::thread::available_parallelism().map_or(1, usize::from), count, bar, work, take)
+}
+
+/// The same on so many cores.
+pub(crate) fn each_on<R: Send>(
+    cores: usize,
+    count: usize,
+    bar: &ProgressBar,
+    work: impl Fn(usize) -> R + Sync,
+    mut take: impl FnMut(usize, R),
+) -> usize {
     interrupt::watch();
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(count.max(1));
+    let workers = cores.clamp(1, count.max(1));
     let next = AtomicUsize::new(0);
     let (send, receive) = bounded(4 * workers);
     let mut taken = 0;

@@ -3,14 +3,16 @@
 mod report;
 mod waveform;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use self::waveform::Waveform;
+use super::outputs::Outputs;
 use super::progress;
-use crate::files::check_free;
-use crate::iq::{Format, Recording};
+use super::recordings::{RecordingArgs, understood};
+use super::typed::whole;
+use crate::iq::Recording;
 use crate::ofdm::{Config, Curve, Method, Reading, Receiver, Reception, Sighted, Signal, receive_wifi};
-use crate::{Complex32, Error, Result, plot};
+use crate::{Complex32, Result, plot};
 
 /// Find and decode the packets of a recording, through the saturation of the transmitter's amplifier.
 ///
@@ -20,12 +22,8 @@ use crate::{Complex32, Error, Result, plot};
 pub(crate) struct Args {
     /// What was received
     rx: PathBuf,
-    /// What the file is: sigmf, archive, wav, or the datatype of raw samples: cf32_le, ci16_le, cu8, ... (default: by its ending)
-    #[arg(long)]
-    format: Option<Format>,
-    /// The channel to receive, from 0
-    #[arg(long, default_value_t = 0)]
-    channel: usize,
+    #[command(flatten)]
+    recording: RecordingArgs,
     /// The waveform: a preset (paper, wifi), 802.11a for the frames of stations, or a TOML file: a scenario of simulate, or its section ofdm (default: what the
     /// recording's metadata or a scenario.toml beside it says, else what fits)
     #[arg(long, value_name = "NAME|FILE")]
@@ -34,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = Method::Bdar)]
     detector: Method,
     /// How many times the carrier grid's rate the amplifier is modelled at; 4 for an analogue one (default: the oversampling of the waveform)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     amplifier_oversampling: Option<usize>,
     /// Write the numbers as JSON too
     #[arg(long, value_name = "FILE")]
@@ -68,20 +66,14 @@ const MOST: usize = 50_000_000;
 
 pub(crate) fn run(args: Args) -> Result<()> {
     // What can be refused is refused before a long recording is read.
-    if let Some(path) = &args.json {
-        check_free(path, args.force)?;
-    }
+    let mut files: Vec<PathBuf> = args.json.iter().cloned().collect();
     if let Some(folder) = &args.out {
-        if folder.is_file() {
-            return Err(Error::file(folder, "output", "is a file; name a folder"));
-        }
-        let pictures = ["constellation", "amplifier"].into_iter().flat_map(|name| plot::files(&folder.join(name)));
-        for path in pictures.chain(["report.html", "payload.txt", "packets.csv"].map(|name| folder.join(name))) {
-            check_free(&path, args.force)?;
-        }
+        files.extend(["constellation", "amplifier"].into_iter().flat_map(|name| plot::files(&folder.join(name))));
+        files.extend(["report.html", "payload.txt", "packets.csv"].map(|name| folder.join(name)));
     }
-    let mut recording = Recording::open(&args.rx, args.format)?;
-    recording.select(args.channel)?;
+    let inputs = args.waveform.iter().map(Path::new).filter(|path| path.is_file()).collect();
+    Outputs { recordings: vec![&args.rx], inputs, files, folder: args.out.as_deref(), force: args.force }.check()?;
+    let mut recording = understood(args.recording.open(&args.rx, args.recording.channel)?)?;
     let outcome = receive(&mut recording, &args)?;
     report::write(&args, recording.data_path(), &outcome)
 }
@@ -113,7 +105,7 @@ fn receive(recording: &mut Recording, args: &Args) -> Result<Outcome> {
             outcome.method = Method::OneTap;
             let all = recording.read_up_to(MOST)?;
             if (all.len() as u64) < samples {
-                eprintln!("kaflow: frames of stations are looked for in the first {MOST} samples only");
+                note!("frames of stations are looked for in the first {MOST} samples only");
             }
             let mut receiver = Receiver::new(Config { clip: None, symbols: 1, ..Config::default() })?;
             receiver.push(&all, |_| {});

@@ -4,19 +4,18 @@ mod amplifier;
 mod options;
 mod report;
 
-pub(crate) use options::Options;
+pub(crate) use options::{Options, read};
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use super::outputs::Outputs;
 use super::{interrupt, progress};
 use crate::channel::{Chunk, Scenario, TestBed};
-use crate::files::{Output, check_free};
 use crate::iq::sigmf::Meta;
 use crate::iq::{Datatype, Pair, Writer};
-use crate::{Complex32, Error, Result};
+use crate::{Complex32, Error, Result, files};
 use report::Levels;
 
 /// Simulate a transmission and write it to files
@@ -30,8 +29,11 @@ use report::Levels;
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// The folder to write to; made where missing
-    #[arg(long)]
+    #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Write what was made as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// Replace files of an earlier simulation
     #[arg(long)]
     force: bool,
@@ -44,18 +46,19 @@ const EXTENSION: (&str, &str) = ("kaflow", "1.0.0");
 
 pub(crate) fn run(args: Args) -> Result<()> {
     let scenario = args.options.scenario()?;
+    let mut bed = TestBed::new(&scenario)?;
     let files = Files::new(&args.out);
-    files.check(args.force)?;
+    let written = files.all().into_iter().chain(args.json.clone()).collect();
+    Outputs { inputs: args.options.files(), files: written, folder: Some(&args.out), force: args.force, ..Outputs::default() }.check()?;
     let body = toml::to_string(&scenario).map_err(|e| Error::file(&files.scenario, "scenario", e.to_string()))?;
     let text = format!("# kaflow {}: run again with `kaflow simulate --scenario FILE --out DIR`.\n{body}", env!("CARGO_PKG_VERSION"));
-    let mut bed = TestBed::new(&scenario)?;
-    std::fs::create_dir_all(&args.out).map_err(|e| Error::io(&args.out, e))?;
     let levels = files.write(&mut bed, args.force)?;
-    let mut out = Output::create(&files.scenario, true)?;
-    out.write_all(text.as_bytes()).map_err(|e| Error::io(&files.scenario, e))?;
-    out.finish()?;
-    let summary = report::summary(&scenario, &bed, &levels) + &files.list();
-    std::io::stdout().write_all(summary.as_bytes()).map_err(|e| Error::io("standard output", e))
+    files::write(&files.scenario, text.as_bytes())?;
+    say!("{}", (report::summary(&scenario, &bed, &levels) + &files.list()).trim_end());
+    let Some(path) = &args.json else { return Ok(()) };
+    let written: Vec<_> = files.all().iter().map(|path| path.display().to_string()).collect();
+    let found = json!({ "scenario": scenario, "files": written, "levels": levels.figures(), "interrupted": interrupt::requested() });
+    super::json::write(path, "simulate", found)
 }
 
 /// Where everything goes.
@@ -82,14 +85,9 @@ impl Files {
         [&self.tx, &self.rx, &self.taps]
     }
 
-    /// Refuses to replace anything before anything is written.
-    fn check(&self, force: bool) -> Result<()> {
-        for path in self.recordings() {
-            check_free(path, force)?;
-            check_free(&path.with_extension("sigmf-data"), force)?;
-        }
-        check_free(&self.collection, force)?;
-        check_free(&self.scenario, force)
+    fn all(&self) -> Vec<PathBuf> {
+        let recordings = self.recordings().into_iter().flat_map(|path| [path.clone(), path.with_extension("sigmf-data")]);
+        recordings.chain([self.collection.clone(), self.scenario.clone()]).collect()
     }
 
     fn write(&self, bed: &mut TestBed, force: bool) -> Result<Levels> {
@@ -113,7 +111,7 @@ impl Files {
         }
         bar.finish_and_clear();
         if interrupt::requested() {
-            eprintln!("kaflow: interrupted: {} of {} samples are written", bar.position(), scenario.samples);
+            note!("interrupted: {} of {} samples are written", bar.position(), scenario.samples);
         }
         for writer in [tx, rx, taps] {
             writer.finish()?;

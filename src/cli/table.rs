@@ -4,8 +4,9 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use super::fit::Survey;
+use crate::error::{cut, short};
 use crate::filter::registry::Task;
-use crate::{Complex64, Error, Result};
+use crate::{Complex64, Error, Result, files};
 
 /// Where the columns of inputs and target are.
 pub(crate) struct Header {
@@ -18,36 +19,32 @@ pub(crate) struct Header {
     pub(crate) complex_target: bool,
 }
 
-/// A CSV file that can be read more than once, or standard input, which is kept.
+/// A CSV file that can be read more than once, or what came from a pipe, which is kept.
 pub(crate) struct Source {
     path: PathBuf,
-    stdin: Option<Vec<u8>>,
+    kept: Option<Vec<u8>>,
     header: Header,
 }
 
 impl Source {
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let mut stdin = None;
-        if path == Path::new("-") {
-            let mut bytes = Vec::new();
-            std::io::stdin().lock().read_to_end(&mut bytes).map_err(|e| Error::io("standard input", e))?;
-            stdin = Some(bytes);
-        }
-        let path = if stdin.is_some() { PathBuf::from("standard input") } else { path.into() };
-        let mut reader = reader(&path, stdin.as_deref())?;
+        // What flows is there once, and the table is read twice.
+        let kept = if files::is_standard_input(path) || !path.is_file() { Some(files::read(path, files::TABLE)?) } else { None };
+        let path = if path == Path::new("-") { PathBuf::from("standard input") } else { path.into() };
+        let mut reader = reader(&path, kept.as_deref())?;
         let names = reader.headers().map_err(|e| broken(&path, &e))?.iter().map(str::to_owned).collect();
         let header = Header::find(&path, names)?;
         drop(reader);
-        Ok(Self { path, stdin, header })
+        Ok(Self { path, kept, header })
     }
 
     pub(crate) fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Hands every row to `each`.
-    pub(crate) fn rows(&self, mut each: impl FnMut(&[Complex64], Complex64) -> Result<()>) -> Result<()> {
-        let mut reader = reader(&self.path, self.stdin.as_deref())?;
+    /// Hands every row to `each`, as long as that wants more.
+    pub(crate) fn rows(&self, mut each: impl FnMut(&[Complex64], Complex64) -> Result<bool>) -> Result<()> {
+        let mut reader = reader(&self.path, self.kept.as_deref())?;
         let mut record = csv::StringRecord::new();
         let mut x = vec![Complex64::new(0.0, 0.0); self.header.taps];
         loop {
@@ -62,7 +59,9 @@ impl Source {
             for (x, &columns) in x.iter_mut().zip(&self.header.inputs) {
                 *x = complex(columns)?;
             }
-            each(&x, complex(self.header.target)?)?;
+            if !each(&x, complex(self.header.target)?)? {
+                return Ok(());
+            }
         }
     }
 
@@ -70,8 +69,11 @@ impl Source {
         let text = record.get(column).unwrap_or("").trim();
         text.parse().map_err(|_| {
             let line = record.position().map_or(0, csv::Position::line);
-            let problem =
-                if text.is_empty() { "is empty; write nan for a missing value".into() } else { format!("'{text}' is not a number") };
+            let problem = if text.is_empty() {
+                "is empty; write nan for a missing value".into()
+            } else {
+                format!("'{}' is not a number", short(text))
+            };
             Error::file(&self.path, format!("line {line}, column {}", self.header.names[column]), problem)
         })
     }
@@ -102,7 +104,7 @@ impl Source {
                     return Err(Error::file(&self.path, format!("row {rows}, column {target}"), format!("{} is not {expected}", y.re)));
                 }
             }
-            Ok(())
+            Ok(true)
         })?;
         if rows == 0 {
             return Err(Error::file(&self.path, "line 2", "there are no rows after the header"));
@@ -133,7 +135,7 @@ impl Header {
         while let Some(columns) = column(&format!("x{}", inputs.len()))? {
             inputs.push(columns);
         }
-        let found = || format!("the columns are {}", names.join(","));
+        let found = || format!("the columns are {}", cut(&names.join(","), 300));
         if inputs.is_empty() {
             return Err(Error::file(path, "line 1", format!("no input column x0 or x0_re,x0_im; {}", found())));
         }
@@ -144,12 +146,32 @@ impl Header {
     }
 }
 
-fn reader<'a>(path: &Path, stdin: Option<&'a [u8]>) -> Result<csv::Reader<Box<dyn Read + 'a>>> {
-    let bytes: Box<dyn Read + 'a> = match stdin {
+fn reader<'a>(path: &Path, kept: Option<&'a [u8]>) -> Result<csv::Reader<Lines<Box<dyn Read + 'a>>>> {
+    let bytes: Box<dyn Read + 'a> = match kept {
         Some(bytes) => Box::new(Cursor::new(bytes)),
         None => Box::new(std::fs::File::open(path).map_err(|e| Error::io(path, e))?),
     };
-    Ok(csv::ReaderBuilder::new().buffer_capacity(1 << 16).from_reader(bytes))
+    Ok(csv::ReaderBuilder::new().buffer_capacity(1 << 16).from_reader(Lines { bytes, line: 0 }))
+}
+
+/// Bytes of a line, at most: one without an end would fill the memory.
+const LONGEST: usize = 16_000_000;
+
+/// Reads lines that have an end.
+struct Lines<R> {
+    bytes: R,
+    line: usize,
+}
+
+impl<R: Read> Read for Lines<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.bytes.read(buffer)?;
+        self.line = buffer[..n].iter().rposition(|&b| b == b'\n').map_or(self.line + n, |at| n - at);
+        if self.line > LONGEST {
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "a line of more than 16 MB is no line of a table"));
+        }
+        Ok(n)
+    }
 }
 
 /// A fault that the CSV reader found.

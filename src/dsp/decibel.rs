@@ -1,9 +1,9 @@
 //! Ratios of powers in decibels.
 
 /// Where [`db`] stops, to either side: nothing that a radio does is further from 0 dB.
-pub const LIMIT_DB: f64 = 300.0;
+const LIMIT_DB: f64 = 300.0;
 
-/// `10 log10(over / under)`, a power ratio in dB, kept within ±[`LIMIT_DB`] so that tables, files and plots never meet an infinity.
+/// `10 log10(over / under)`, a power ratio in dB, kept within ±300 so that tables, files and plots never meet an infinity.
 /// Nothing over nothing is 0 dB; what is not a number stays so.
 ///
 /// ```

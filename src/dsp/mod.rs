@@ -6,11 +6,11 @@ mod nco;
 mod solve;
 mod window;
 
-pub use decibel::{LIMIT_DB, db};
+pub use decibel::db;
 pub(crate) use interpolate::{BEFORE, BEHIND, Place, interpolate};
 pub(crate) use nco::{Nco, cis};
 pub(crate) use solve::{factor, solve, substitute};
-pub use window::{bessel_i0, kaiser};
+pub(crate) use window::kaiser;
 
 use num_complex::{Complex32, Complex64};
 

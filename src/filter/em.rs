@@ -21,12 +21,12 @@ use num_traits::Zero;
 use super::covariance::{Covariance, Vector};
 use super::finite;
 use crate::{Error, Result};
-pub use features::Features;
+pub(crate) use features::Features;
 use hermitian::Hermitian;
 
 /// The state-space model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Model {
+pub(crate) struct Model {
     /// What remains of a weight after a sample, at most 1.
     pub lambda: f64,
     /// `σ_d²`, by which each weight diffuses in a sample.
@@ -37,7 +37,7 @@ pub struct Model {
 
 /// What [`estimate`] may change besides the variances.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Forgetting {
+pub(crate) enum Forgetting {
     /// `λ` as given.
     Fixed(f64),
     /// `λ` too, from this one; costs `O(d³)` a step and `d²` numbers of memory.
@@ -46,7 +46,7 @@ pub enum Forgetting {
 
 /// What [`estimate`] found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub(crate) struct Estimate {
     /// The most likely model.
     pub model: Model,
     /// Log likelihood of the observations under it, per sample; of a real-valued set it counts twice, and no constants are in it.
@@ -68,16 +68,7 @@ const TOLERANCE: f64 = 1e-3;
 const SMALLEST: f64 = 1e-14;
 
 /// The most likely model of `targets`, given the inputs in `rows`, one after the other. Samples that are not finite are taken as missing.
-///
-/// ```
-/// use kaflow::{Complex64, filter::em::{estimate, Forgetting}};
-/// let x: Vec<_> = (0..400).map(|i| Complex64::new((f64::from(i) * 0.7).sin(), 0.0)).collect();
-/// let y: Vec<_> = x.iter().enumerate().map(|(i, x)| x * 2.0 + if i % 2 == 0 { 0.1 } else { -0.1 }).collect();
-/// let found = estimate(&x, &y, Forgetting::Fixed(1.0))?;
-/// assert!((found.model.noise - 0.01).abs() < 0.001);
-/// # Ok::<_, kaflow::Error>(())
-/// ```
-pub fn estimate(rows: &[Complex64], targets: &[Complex64], forgetting: Forgetting) -> Result<Estimate> {
+pub(crate) fn estimate(rows: &[Complex64], targets: &[Complex64], forgetting: Forgetting) -> Result<Estimate> {
     let n = targets.len();
     if n < 10 || rows.is_empty() || !rows.len().is_multiple_of(n) {
         return Err(Error::parameter("samples", "at least 10, each with an input of the same length", n));

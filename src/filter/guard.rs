@@ -53,7 +53,7 @@ impl<T: Real, F: Tracker<T>> Guard<T, F> {
     }
 
     /// The tracker without the guard.
-    pub fn into_inner(self) -> F {
+    pub(crate) fn into_inner(self) -> F {
         self.tracker
     }
 
@@ -113,7 +113,7 @@ impl<T: Real, F: Tracker<T>> Guard<T, F> {
     }
 
     /// Whether learning is switched off.
-    pub fn frozen(&self) -> bool {
+    pub(crate) fn frozen(&self) -> bool {
         self.frozen
     }
 

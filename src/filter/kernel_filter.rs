@@ -12,7 +12,7 @@ use crate::{Error, Real, Result};
 
 /// How the weights move between two observations.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Dynamics {
+pub(crate) enum Dynamics {
     /// `w' ~ N(λw, σ_d² I)`: decay by `λ`, then predict. 1 is the random walk of KLMS.
     Forgetting(f64),
     /// NORMA's ridge: predict, then decay by `1 − gain·ridge`.
@@ -31,7 +31,7 @@ impl Dynamics {
 
 /// Which observations become centres.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Admit {
+pub(crate) enum Admit {
     /// Every one.
     Always,
     /// Those farther than `radius` from every centre; the nearest centre (the first one on ties) absorbs the others.
@@ -85,7 +85,7 @@ struct Memory<T: Real> {
 
 impl<T: Real, K: Kernel<T>, O: Observation<T>> KernelFilter<T, K, O> {
     /// A filter on vectors of `taps` complex numbers.
-    pub fn new(kernel: K, observation: O, dynamics: Dynamics, admit: Admit, evict: Evict, taps: usize) -> Result<Self> {
+    pub(crate) fn new(kernel: K, observation: O, dynamics: Dynamics, admit: Admit, evict: Evict, taps: usize) -> Result<Self> {
         require(taps > 0, "taps", "at least 1", taps as f64)?;
         if let Some(budget) = evict.budget {
             require(budget > 0, "budget", "at least 1", budget as f64)?;

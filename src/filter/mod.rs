@@ -40,7 +40,7 @@
 
 mod canceller;
 mod covariance;
-pub mod em;
+pub(crate) mod em;
 pub mod ensemble;
 mod guard;
 mod kernel_filter;
@@ -61,7 +61,8 @@ mod windowed;
 pub(crate) use guard::CleanWindow;
 pub use canceller::Canceller;
 pub use guard::Guard;
-pub use kernel_filter::{Admit, Dynamics, Evict, KernelFilter};
+pub use kernel_filter::Evict;
+pub(crate) use kernel_filter::{Admit, Dynamics, KernelFilter};
 pub use krlst::KrlsT;
 pub use linear::{Kalman, Rls};
 pub use lms::Lms;

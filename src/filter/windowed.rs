@@ -31,7 +31,7 @@ impl<T: Real> Window<T> {
     }
 
     /// How many samples it shows.
-    pub fn taps(&self) -> usize {
+    pub(crate) fn taps(&self) -> usize {
         self.taps
     }
 
@@ -60,7 +60,7 @@ impl<T: Real> Window<T> {
     }
 
     /// All zeros again.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.samples.fill(Complex::zero());
         self.start = self.samples.len() - self.taps;
     }

@@ -1,7 +1,7 @@
 //! `.sigmf` archives: tar files that hold a recording. Nothing is unpacked: the samples are read where they lie.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::path::Path;
 
 use super::sigmf::{MAX_META_BYTES, Meta, read_small};
@@ -13,19 +13,17 @@ const MAX_MEMBERS: usize = 10_000;
 /// Finds the metadata and where in the archive the samples lie: offset and length in bytes.
 ///
 /// Names inside the archive serve only to match metadata with data; they are never used as paths.
-pub(crate) fn locate(path: &Path) -> Result<(Meta, u64, u64)> {
-    let file = File::open(path).map_err(|e| Error::io(path, e))?;
+pub(crate) fn locate(path: &Path, mut file: &File) -> Result<(Meta, u64, u64)> {
     let size = file.metadata().map_err(|e| Error::io(path, e))?.len();
     let bad = |offset: u64, problem: String| Error::file(path, format!("offset {offset}"), problem);
-    let mut archive = tar::Archive::new(file);
     let mut found: Vec<(String, Meta)> = Vec::new();
     let mut data: Vec<(String, u64, u64)> = Vec::new();
     let mut compressed = [0; 2];
-    if File::open(path).and_then(|mut f| f.read_exact(&mut compressed)).is_ok()
-        && matches!(&compressed, [0x1f, 0x8b] | [0xfd, b'7'] | b"PK")
-    {
+    if file.read_exact(&mut compressed).is_ok() && matches!(&compressed, [0x1f, 0x8b] | [0xfd, b'7'] | b"PK") {
         return Err(bad(0, "the archive is compressed; unpack it first".into()));
     }
+    file.rewind().map_err(|e| Error::io(path, e))?;
+    let mut archive = tar::Archive::new(file);
     let entries = archive.entries_with_seek().map_err(|e| bad(0, format!("not a tar archive: {e}")))?;
     for (count, entry) in entries.enumerate() {
         let mut entry = entry.map_err(|e| bad(0, format!("not a whole tar archive: {e}")))?;

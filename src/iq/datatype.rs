@@ -59,12 +59,12 @@ impl Datatype {
     }
 
     /// Whether a sample has an imaginary part.
-    pub fn is_complex(self) -> bool {
+    pub(crate) fn is_complex(self) -> bool {
         self.complex
     }
 
     /// Whether components are stored as integers, which saturate at full scale.
-    pub fn is_integer(self) -> bool {
+    pub(crate) fn is_integer(self) -> bool {
         !matches!(self.number, Number::F32 | Number::F64)
     }
 

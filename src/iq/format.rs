@@ -33,7 +33,7 @@ pub struct Raw {
 
 impl Raw {
     /// One channel of unknown rate.
-    pub fn new(datatype: Datatype) -> Self {
+    pub(crate) fn new(datatype: Datatype) -> Self {
         Self { datatype, channels: 1, sample_rate: None }
     }
 }
@@ -41,7 +41,7 @@ impl Raw {
 impl Format {
     /// The format that a path's ending stands for. Besides SigMF and WAV these are the endings that recorders use for raw IQ: `cu8`,
     /// `cs8`, `cs16`, `cf32`, `fc32`, `cfile` (little endian).
-    pub fn of(path: &Path) -> Option<Self> {
+    pub(crate) fn of(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
         let raw = |name: &str| name.parse().ok().map(|datatype| Self::Raw(Raw::new(datatype)));
         match ending.as_str() {

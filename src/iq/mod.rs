@@ -24,6 +24,7 @@ mod pair;
 mod recording;
 mod segment;
 pub mod sigmf;
+mod spool;
 mod survey;
 mod sync;
 mod wav;
@@ -32,10 +33,16 @@ mod writer;
 pub use datatype::Datatype;
 #[cfg(feature = "soapy")]
 pub(crate) use datatype::full_scale;
-pub use format::{Format, Raw};
+pub(crate) use format::{Format, Raw};
 pub use pair::Pair;
-pub use recording::{NotFinite, Recording};
-pub use segment::{Gap, Segment};
-pub use survey::{Clipping, Survey, survey};
-pub use sync::{Pairs, State, Status, Synchroniser};
+pub(crate) use recording::NotFinite;
+pub use recording::Recording;
+pub(crate) use segment::{Gap, Segment};
+pub(crate) use survey::{Survey, survey};
+pub(crate) use sync::Status;
+pub use sync::{Pairs, State, Synchroniser};
 pub use writer::Writer;
+
+#[cfg(test)]
+#[path = "../../tests/unit/iq.rs"]
+mod tests;

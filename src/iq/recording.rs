@@ -9,7 +9,7 @@ use sha2::{Digest, Sha512};
 
 use super::segment::segments;
 use super::sigmf::{self, Meta, read_small};
-use super::{Format, Gap, Segment, archive, wav};
+use super::{Format, Gap, Segment, archive, spool, wav};
 use crate::{Error, Result};
 
 /// How many bytes are read at once, about.
@@ -59,7 +59,7 @@ pub struct Recording {
 
 /// Samples that are NaN or infinite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct NotFinite {
+pub(crate) struct NotFinite {
     /// How many were read so far.
     pub count: u64,
     /// The place of the first one.
@@ -67,20 +67,30 @@ pub struct NotFinite {
 }
 
 impl Recording {
-    /// Opens a recording. Without a format the path's ending decides; a path without an ending is SigMF when there is metadata of that name.
+    /// Opens a recording; `-` is standard input, and what comes out of a pipe is kept in a temporary file. Without a format the path's ending decides; a path
+    /// without an ending is SigMF when there is metadata of that name.
     pub fn open(path: impl AsRef<Path>, format: Option<Format>) -> Result<Self> {
         let path = path.as_ref();
         let format = match format.or_else(|| Format::of(path)) {
             Some(format) => format,
             None if sigmf::files(path).0.exists() => Format::Sigmf,
-            None if !path.exists() => return Err(Error::io(path, io::Error::new(io::ErrorKind::NotFound, "no such file"))),
+            None if !path.exists() && path.as_os_str() != "-" => {
+                return Err(Error::io(path, io::Error::new(io::ErrorKind::NotFound, "no such file")));
+            }
             None if path.extension().is_some_and(|e| e == "sigmf-collection") => {
                 return Err(Error::file(path, "file name", "is a collection: name one of its recordings"));
             }
             None => return Err(Error::file(path, "file name", "does not tell the format: give one with --format, such as cf32_le")),
         };
-        let whole = |path: &Path| std::fs::metadata(path).map(|m| m.len()).map_err(|e| Error::io(path, e));
-        let (meta, data, offset, bytes) = match format {
+        let whole = |path: &Path, file: &File| file.metadata().map(|m| m.len()).map_err(|e| Error::io(path, e));
+        let (meta, (file, data), offset, bytes) = match format {
+            Format::Sigmf if path.as_os_str() == "-" => {
+                return Err(Error::file(
+                    "standard input",
+                    "format",
+                    "a SigMF recording is two files: name one of them, or give an archive",
+                ));
+            }
             Format::Sigmf => {
                 let (meta_path, data) = sigmf::files(path);
                 let file = File::open(&meta_path).map_err(|e| Error::io(&meta_path, e))?;
@@ -92,16 +102,19 @@ impl Recording {
                 if meta.global.metadata_only == Some(true) && !data.exists() {
                     return Err(Error::file(meta_path, "global core:metadata_only", "is true: there are no samples"));
                 }
-                let bytes = whole(&data)?;
-                (meta, data, 0, bytes)
+                let (file, data) = spool::open(&data)?;
+                let bytes = whole(&data, &file)?;
+                (meta, (file, data), 0, bytes)
             }
             Format::Archive => {
-                let (meta, offset, bytes) = archive::locate(path)?;
-                (meta, path.to_owned(), offset, bytes)
+                let (file, name) = spool::open(path)?;
+                let (meta, offset, bytes) = archive::locate(&name, &file)?;
+                (meta, (file, name), offset, bytes)
             }
             Format::Wav => {
-                let (meta, offset, bytes) = wav::locate(path)?;
-                (meta, path.to_owned(), offset, bytes)
+                let (file, name) = spool::open(path)?;
+                let (meta, offset, bytes) = wav::locate(&name, &file)?;
+                (meta, (file, name), offset, bytes)
             }
             Format::Raw(raw) => {
                 if !(1..=4096).contains(&raw.channels) {
@@ -112,17 +125,15 @@ impl Recording {
                 }
                 let mut meta = Meta::new(raw.datatype, raw.sample_rate);
                 meta.global.num_channels = (raw.channels > 1).then_some(raw.channels as u64);
-                (meta, path.to_owned(), 0, whole(path)?)
+                let (file, name) = spool::open(path)?;
+                let bytes = whole(&name, &file)?;
+                (meta, (file, name), 0, bytes)
             }
         };
-        Self::new(meta, format, data, offset, bytes)
+        Self::new(meta, format, data, file, offset, bytes)
     }
 
-    fn new(meta: Meta, format: Format, data: PathBuf, offset: u64, bytes: u64) -> Result<Self> {
-        let file = File::open(&data).map_err(|e| Error::io(&data, e))?;
-        if file.metadata().is_ok_and(|m| m.is_dir()) {
-            return Err(Error::io(&data, io::ErrorKind::IsADirectory.into()));
-        }
+    fn new(meta: Meta, format: Format, data: PathBuf, file: File, offset: u64, bytes: u64) -> Result<Self> {
         let frame = meta.global.datatype.bytes() * meta.channels();
         let segments = segments(&meta, frame as u64, offset, bytes).map_err(|(place, problem)| Error::file(&data, place, problem))?;
         let len = segments.last().map_or(0, |s| s.start + s.len);
@@ -138,7 +149,8 @@ impl Recording {
             data,
             file,
             range: (offset, bytes),
-            file_at: 0,
+            // Whoever read its header has moved it.
+            file_at: u64::MAX,
             position: 0,
             segment: 0,
             channel: 0,
@@ -153,10 +165,10 @@ impl Recording {
     }
 
     /// What the specification forbids although the samples can be read, each named with its field.
-    pub fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let mut found = self.meta.violations();
-        for extension in self.meta.global.extensions.iter().filter(|e| !e.optional && e.name != "kaflow") {
-            found.push(format!("global core:extensions: '{}' is needed to understand the recording and not known here", extension.name));
+        if let Some(name) = self.unknown_extension() {
+            found.push(format!("global core:extensions: '{name}' is needed to understand the recording and not known here"));
         }
         let first = self.meta.global.offset.unwrap_or(0);
         for (i, annotation) in self.meta.annotations.iter().enumerate() {
@@ -168,13 +180,18 @@ impl Recording {
         found
     }
 
+    /// An extension that the recording declares as needed and that is not known here.
+    pub(crate) fn unknown_extension(&self) -> Option<&str> {
+        self.meta.global.extensions.iter().find(|e| !e.optional && e.name != "kaflow").map(|e| e.name.as_str())
+    }
+
     /// The kind of file.
-    pub fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> Format {
         self.format
     }
 
     /// The file that holds the samples.
-    pub fn data_path(&self) -> &Path {
+    pub(crate) fn data_path(&self) -> &Path {
         &self.data
     }
 
@@ -203,11 +220,6 @@ impl Recording {
         self.len == 0
     }
 
-    /// Stretches without a hole, in order.
-    pub fn segments(&self) -> &[Segment] {
-        &self.segments
-    }
-
     /// All holes, in order.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
         self.segments.iter().filter(|s| s.missing > 0).map(|s| Gap { at: s.start, missing: s.missing })
@@ -228,7 +240,7 @@ impl Recording {
     }
 
     /// The place of the next sample to be read.
-    pub fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
@@ -258,7 +270,7 @@ impl Recording {
     }
 
     /// The NaN or infinite samples read so far.
-    pub fn not_finite(&self) -> Option<NotFinite> {
+    pub(crate) fn not_finite(&self) -> Option<NotFinite> {
         self.not_finite
     }
 
@@ -372,7 +384,7 @@ impl Recording {
     }
 
     /// Reads all the data and compares its SHA-512 with the metadata's. `Ok(false)` when there is none to compare with.
-    pub fn verify(&mut self) -> Result<bool> {
+    pub(crate) fn verify(&mut self) -> Result<bool> {
         let Some(expected) = self.meta.global.sha512.clone() else { return Ok(false) };
         let (offset, bytes) = self.range;
         self.file_at = u64::MAX;

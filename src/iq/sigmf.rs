@@ -10,10 +10,10 @@ use super::Datatype;
 use crate::{Error, Result};
 
 /// The version that we write.
-pub const VERSION: &str = "1.2.0";
+pub(crate) const VERSION: &str = "1.2.0";
 
 /// No metadata is larger: this bounds what a forged file can make us hold in memory.
-pub const MAX_META_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_META_BYTES: u64 = 64 << 20;
 
 /// Indices above this do not fit the specification.
 const MAX_INDEX: u64 = i64::MAX as u64;
@@ -127,12 +127,7 @@ pub struct Annotation {
 }
 
 /// A moment as SigMF writes it: ISO 8601 and UTC, to the nanosecond.
-///
-/// ```
-/// use std::time::{Duration, UNIX_EPOCH};
-/// assert_eq!(kaflow::iq::sigmf::datetime(UNIX_EPOCH + Duration::from_nanos(951_782_400_000_000_005)), "2000-02-29T00:00:00.000000005Z");
-/// ```
-pub fn datetime(time: std::time::SystemTime) -> String {
+pub(crate) fn datetime(time: std::time::SystemTime) -> String {
     let since = time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let (days, second) = (since.as_secs() / 86400, since.as_secs() % 86400);
     // Days are counted from 1 March of year 0, so that the leap day is the last one of a year: 400 years are 146097 days.
@@ -259,12 +254,12 @@ impl Meta {
     }
 
     /// How many channels are interleaved.
-    pub fn channels(&self) -> usize {
+    pub(crate) fn channels(&self) -> usize {
         self.global.num_channels.unwrap_or(1) as usize
     }
 
     /// Declares an extension once.
-    pub fn declare(&mut self, name: &str, version: &str) {
+    pub(crate) fn declare(&mut self, name: &str, version: &str) {
         declare(&mut self.global.extensions, name, version);
     }
 
@@ -282,7 +277,7 @@ impl Meta {
     }
 
     /// What the specification forbids although the samples can be read, each named with its field. What we write has none of it.
-    pub fn violations(&self) -> Vec<String> {
+    pub(crate) fn violations(&self) -> Vec<String> {
         let mut found = undeclared(self.extra_keys(), &self.global.extensions);
         for (i, pair) in self.annotations.windows(2).enumerate() {
             if pair[1].sample_start < pair[0].sample_start {
@@ -328,6 +323,11 @@ impl Global {
         let datatype: String = fields.required("core:datatype")?;
         let datatype = datatype.parse().map_err(|e: Error| fields.error("core:datatype", e.to_string()))?;
         let version: String = fields.required("core:version")?;
+        match version_parts(&version) {
+            Some((0 | 1, _)) => {}
+            Some((major, _)) => return Err(fields.error("core:version", format!("is SigMF {major}, this kaflow reads SigMF 1"))),
+            None => return Err(fields.error("core:version", format!("'{version}' is not a version such as {VERSION}"))),
+        }
         let sample_rate = fields.optional("core:sample_rate")?;
         if let Some(rate) = sample_rate.filter(|rate| !(*rate > 0.0 && *rate <= 1e12)) {
             return Err(fields.error("core:sample_rate", format!("{rate} is not between 0 and 1e12")));
@@ -394,6 +394,16 @@ impl Annotation {
     }
 }
 
+/// Major and minor number of a version: `1.2.0`, `1.2`, `v1.0.0`, as they are found in the wild.
+fn version_parts(text: &str) -> Option<(u32, u32)> {
+    let number = |part: &str| if part.len() <= 6 && part.bytes().all(|b| b.is_ascii_digit()) { part.parse().ok() } else { None };
+    let parts: Vec<u32> = text.strip_prefix('v').unwrap_or(text).split('.').map(number).collect::<Option<_>>()?;
+    match parts[..] {
+        [major, minor] | [major, minor, _] => Some((major, minor)),
+        _ => None,
+    }
+}
+
 /// Checks that a name from inside a file is a bare file name, which cannot lead out of the directory.
 pub(crate) fn plain_name(name: &str) -> Result<(), String> {
     let bare = !name.is_empty() && !name.contains(['/', '\\', ':', '\0']) && name != "." && name != "..";
@@ -454,9 +464,11 @@ mod tests {
             ("{}".to_owned(), "top level global: is missing"),
             (r#"{"global": {"core:version": "1.2.0"}}"#.to_owned(), "global core:datatype: is missing"),
             (
-                r#"{"global": {"core:datatype": "cf32", "core:version": "1"}}"#.to_owned(),
+                r#"{"global": {"core:datatype": "cf32", "core:version": "1.0.0"}}"#.to_owned(),
                 "global core:datatype: datatype must be one with a byte order",
             ),
+            (r#"{"global": {"core:datatype": "cf32_le", "core:version": "latest"}}"#.to_owned(), "core:version: 'latest' is not a version"),
+            (r#"{"global": {"core:datatype": "cf32_le", "core:version": "2.0.0"}}"#.to_owned(), "core:version: is SigMF 2"),
             (format!(r#"{{"global": {{{global}, "core:sample_rate": -1}}}}"#), "global core:sample_rate: -1 is not between"),
             (
                 format!(r#"{{"global": {{{global}, "core:num_channels": 9223372036854775807}}}}"#),
@@ -493,5 +505,11 @@ mod tests {
         meta.declare("antenna", "1.0.0");
         meta.global.extra.clear();
         assert_eq!(meta.violations(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_leap_day_to_the_nanosecond() {
+        use std::time::{Duration, UNIX_EPOCH};
+        assert_eq!(datetime(UNIX_EPOCH + Duration::from_nanos(951_782_400_000_000_005)), "2000-02-29T00:00:00.000000005Z");
     }
 }

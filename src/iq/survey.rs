@@ -28,7 +28,7 @@ const BINS: usize = 2400;
 
 /// What one channel of a recording looks like.
 #[derive(Clone, Debug)]
-pub struct Survey {
+pub(crate) struct Survey {
     /// Samples that were looked at, those not finite included.
     pub samples: u64,
     /// NaN or infinite samples; the other numbers leave them out.
@@ -60,7 +60,7 @@ pub struct Survey {
 /// For integer samples: those at full scale. For floats: those within a ten-thousandth of the extreme, when they are more than those within 3 % of it: a signal that is not cut
 /// gets rarer towards its extreme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Clipping {
+pub(crate) struct Clipping {
     /// A real or imaginary part at its limit: a converter was overdriven.
     pub rails: u64,
     /// The envelope at its limit: the signal was clipped, or its envelope is constant.
@@ -69,12 +69,12 @@ pub struct Clipping {
 
 impl Survey {
     /// Peak to average power in dB.
-    pub fn papr_db(&self) -> f64 {
+    pub(crate) fn papr_db(&self) -> f64 {
         db(self.peak * self.peak, self.power)
     }
 
     /// The edges of the envelope's histogram relative to rms, and its density there; bins below -60 dB of the peak are left out.
-    pub fn envelope_density(&self) -> (Vec<f64>, Vec<f64>) {
+    pub(crate) fn envelope_density(&self) -> (Vec<f64>, Vec<f64>) {
         let rms = self.power.sqrt();
         let total = self.envelope.iter().sum::<u64>() as f64;
         let edge = |bin: usize| 10_f64.powf((bin as f64 / BINS_PER_DB - 300.0) / 20.0) / rms;
@@ -88,7 +88,7 @@ impl Survey {
 
 /// Reads the selected channel from its start to its end and measures it. `progress` is called with the number of samples done; the recording is left at
 /// its end.
-pub fn survey(recording: &mut Recording, mut progress: impl FnMut(u64)) -> Result<Survey> {
+pub(crate) fn survey(recording: &mut Recording, mut progress: impl FnMut(u64)) -> Result<Survey> {
     recording.seek(0)?;
     let len = recording.len();
     let datatype = recording.meta().global.datatype;
@@ -178,7 +178,7 @@ impl Sums {
             self.peak = self.peak.max(power);
             self.real &= z.im == 0.0;
             if power > 0.0 {
-                let bin = (10.0 * power.log10() + 300.0) * BINS_PER_DB;
+                let bin = (crate::dsp::db(power, 1.0) + 300.0) * BINS_PER_DB;
                 self.envelope[(bin.max(0.0) as usize).min(BINS - 1)] += 1;
             } else {
                 self.envelope[0] += 1;

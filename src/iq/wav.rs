@@ -10,8 +10,7 @@ use super::sigmf::Meta;
 use crate::{Error, Result};
 
 /// Finds the format and where the samples lie: offset and length in bytes.
-pub(crate) fn locate(path: &Path) -> Result<(Meta, u64, u64)> {
-    let file = File::open(path).map_err(|e| Error::io(path, e))?;
+pub(crate) fn locate(path: &Path, file: &File) -> Result<(Meta, u64, u64)> {
     let size = file.metadata().map_err(|e| Error::io(path, e))?.len();
     let mut reader = BufReader::new(file);
     let at = |offset: u64, problem: String| Error::file(path, format!("offset {offset}"), problem);

@@ -105,34 +105,14 @@ impl Writer {
     }
 
     /// What is going to be written; keys may be added until the end.
-    pub fn meta_mut(&mut self) -> &mut Meta {
+    pub(crate) fn meta_mut(&mut self) -> &mut Meta {
         self.meta_changed = true;
         &mut self.meta
     }
 
-    /// The metadata's file.
-    pub fn meta_path(&self) -> &Path {
-        &self.meta_path
-    }
-
-    /// The samples' file.
-    pub fn data_path(&self) -> &Path {
-        &self.data_path
-    }
-
     /// How many samples (of all channels) were taken in.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.len
-    }
-
-    /// Whether there is no sample yet.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// How many samples were beyond full scale of an integer datatype.
-    pub fn saturated(&self) -> u64 {
-        self.saturated
     }
 
     /// Takes in samples; with several channels they are interleaved, and only whole ones are allowed.
@@ -184,7 +164,7 @@ impl Writer {
     }
 
     /// Brings everything so far to the files.
-    pub fn flush(&mut self) -> Result<()> {
+    pub(crate) fn flush(&mut self) -> Result<()> {
         self.write_block()?;
         if self.meta_changed { self.write_meta() } else { Ok(()) }
     }
@@ -193,6 +173,9 @@ impl Writer {
     pub fn finish(mut self) -> Result<Meta> {
         self.write_block()?;
         self.meta.global.sha512 = Some(hex(self.hash.clone()));
+        // A gap at the end: nothing came after it.
+        let len = self.len;
+        self.meta.captures.retain(|c| c.sample_start == 0 || c.sample_start < len);
         self.write_meta()?;
         self.finished = true;
         Ok(self.within_data())

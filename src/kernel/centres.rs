@@ -27,22 +27,17 @@ impl<T: Real> Centres<T> {
     }
 
     /// Complex numbers in a centre.
-    pub fn taps(&self) -> usize {
+    pub(crate) fn taps(&self) -> usize {
         self.taps
     }
 
     /// How many centres there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Plane `d` in `0..2L`: the real (even) or imaginary (odd) parts of tap `d / 2` of all centres.
-    pub fn plane(&self, d: usize) -> &[T] {
+    pub(crate) fn plane(&self, d: usize) -> &[T] {
         &self.planes[d * self.capacity..][..self.len]
     }
 
@@ -97,13 +92,13 @@ impl<T: Real> Centres<T> {
     }
 
     /// Copies centre `i` into `centre`.
-    pub fn copy_to(&self, i: usize, centre: &mut Vec<Complex<T>>) {
+    pub(crate) fn copy_to(&self, i: usize, centre: &mut Vec<Complex<T>>) {
         centre.clear();
         centre.extend((0..self.taps).map(|l| Complex::new(self.plane(2 * l)[i], self.plane(2 * l + 1)[i])));
     }
 
     /// `‖c_i − x‖²` for all centres.
-    pub fn distances(&self, x: &[Complex<T>], out: &mut [T]) {
+    pub(crate) fn distances(&self, x: &[Complex<T>], out: &mut [T]) {
         let out = &mut out[..self.len];
         out.fill(T::zero());
         for (l, z) in x.iter().enumerate() {
@@ -148,7 +143,7 @@ pub struct Row<T> {
 
 impl<T: Real> Row<T> {
     /// One place for each of `len` centres, values unspecified but `im` zero where `is_real` is set.
-    pub fn resize(&mut self, len: usize) {
+    pub(crate) fn resize(&mut self, len: usize) {
         // Growing to the next power of two keeps an unbounded dictionary from reallocating at each sample.
         if self.re.capacity() < len {
             let more = len.next_power_of_two() - self.re.len();
@@ -164,7 +159,7 @@ impl<T: Real> Row<T> {
     }
 
     /// As [`resize`](Self::resize), for a kernel whose values are real.
-    pub fn resize_real(&mut self, len: usize) {
+    pub(crate) fn resize_real(&mut self, len: usize) {
         self.resize(len);
         self.im.fill(T::zero());
         self.is_real = true;

@@ -123,7 +123,7 @@ pub fn distance_sqr<T: Real>(a: &[Complex<T>], b: &[Complex<T>]) -> T {
 }
 
 /// `aᴴb`.
-pub fn inner<T: Real>(a: &[Complex<T>], b: &[Complex<T>]) -> Complex<T> {
+pub(crate) fn inner<T: Real>(a: &[Complex<T>], b: &[Complex<T>]) -> Complex<T> {
     a.iter().zip(b).map(|(a, b)| a.conj() * b).sum()
 }
 

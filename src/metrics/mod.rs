@@ -14,14 +14,20 @@ use num_complex::{Complex, Complex64};
 
 use crate::Real;
 
-pub use amplifier::{AmCurve, AmPoint, papr_db, power};
+pub use amplifier::AmPoint;
+pub use amplifier::{AmCurve, papr_db, power};
 pub use error::{Ber, Evm};
 pub use linearity::{Band, LEAST_OVERSAMPLING, Linearity, linearity};
 pub use percentile::Percentiles;
 pub use series::{Row, Series, nmse_db};
-pub use spectrum::{Psd, welch};
-pub use spread::Spread;
+pub(crate) use spectrum::Psd;
+pub use spectrum::welch;
+pub(crate) use spread::Spread;
 
 fn wide<T: Real>(z: Complex<T>) -> Complex64 {
     Complex64::new(z.re.wide(), z.im.wide())
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/metrics.rs"]
+mod tests;

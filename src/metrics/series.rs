@@ -37,7 +37,7 @@ pub struct Row {
 
 impl Row {
     /// The sums of whole slices of one length.
-    pub fn measure(reference: &[Complex32], estimate: &[Complex32]) -> Self {
+    pub(crate) fn measure(reference: &[Complex32], estimate: &[Complex32]) -> Self {
         let mut sums = Sums::default();
         sums.push(reference, estimate, &mut vec![Complex32::default(); reference.len()]);
         sums.row()
@@ -54,12 +54,12 @@ impl Row {
     }
 
     /// Mean power of the reference in dB relative to amplitude 1.
-    pub fn power_db(&self) -> f64 {
+    pub(crate) fn power_db(&self) -> f64 {
         db(self.reference, self.samples as f64)
     }
 
     /// Adds the stretch that follows.
-    pub fn merge(&mut self, later: &Row) {
+    pub(crate) fn merge(&mut self, later: &Row) {
         self.end = later.end;
         self.samples += later.samples;
         self.error += later.error;
@@ -205,7 +205,7 @@ pub struct Series {
 
 impl Series {
     /// A row for every `every` samples (at least 1); the first `skip` samples are left out of the total.
-    pub fn new(every: u64, skip: u64) -> Self {
+    pub(crate) fn new(every: u64, skip: u64) -> Self {
         Self {
             every: every.max(1),
             skip,
@@ -221,13 +221,13 @@ impl Series {
     }
 
     /// Samples to go until a row is complete.
-    pub fn to_boundary(&self) -> u64 {
+    pub(crate) fn to_boundary(&self) -> u64 {
         self.every - self.now.end % self.every
     }
 
     /// Takes in samples, writes `reference − estimate` to `error` and says whether a row was completed; give at most
     /// [`to_boundary`](Self::to_boundary), and slices of one length.
-    pub fn push(&mut self, reference: &[Complex32], estimate: &[Complex32], error: &mut [Complex32]) -> bool {
+    pub(crate) fn push(&mut self, reference: &[Complex32], estimate: &[Complex32], error: &mut [Complex32]) -> bool {
         let counts = self.counts();
         // Only the row in which the skipping ends is summed twice; the others are added to the total when they are complete.
         if !counts {

@@ -16,7 +16,7 @@ pub struct Spread {
 
 impl Spread {
     /// Adds a row.
-    pub fn push(&mut self, row: &Row) {
+    pub(crate) fn push(&mut self, row: &Row) {
         let (e, r) = (row.error, row.reference);
         self.rows += 1;
         self.error += e;
@@ -27,7 +27,7 @@ impl Spread {
     }
 
     /// What was added after `earlier`.
-    pub fn since(&self, earlier: &Self) -> Self {
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
             rows: self.rows.saturating_sub(earlier.rows),
             error: self.error - earlier.error,
@@ -37,14 +37,14 @@ impl Spread {
     }
 
     /// NMSE of all rows together in dB; NaN without any, or where the reference is silent.
-    pub fn nmse_db(&self) -> f64 {
+    pub(crate) fn nmse_db(&self) -> f64 {
         if self.reference > 0.0 { db(self.error, self.reference) } else { f64::NAN }
     }
 
     /// The ends of the 95 % interval of [`nmse_db`](Self::nmse_db), rows being taken as independent; none of fewer than five rows.
     ///
     /// The variance is that of a ratio estimator (Cochran 1977, eq. 2.39), `n/(n − 1) Σ(e − R r)² / (Σr)²`, carried to dB by its derivative.
-    pub fn interval_db(&self) -> Option<(f64, f64)> {
+    pub(crate) fn interval_db(&self) -> Option<(f64, f64)> {
         if self.rows < 5 || !(self.reference > 0.0 && self.error > 0.0) {
             return None;
         }

@@ -17,14 +17,7 @@ pub enum Gain {
 
 impl Gain {
     /// The coefficient gain where `k(x,x) = norm`.
-    ///
-    /// ```
-    /// use kaflow::observation::Gain;
-    /// assert_eq!(Gain::DiffusionRatio(2.5).at(1.0), 2.5 / 3.5);
-    /// assert_eq!(Gain::Eta(0.5).at(1.0), 0.5);
-    /// assert_eq!(Gain::Eta(0.5).at(8.0), 0.125); // bounded
-    /// ```
-    pub fn at(self, norm: f64) -> f64 {
+    pub(crate) fn at(self, norm: f64) -> f64 {
         match self {
             Self::Eta(_) if self.is_bounded(norm) => 1.0 / norm,
             Self::Eta(eta) => eta,
@@ -57,7 +50,7 @@ pub struct Gaussian<T: Real> {
 
 impl<T: Real> Gaussian<T> {
     /// Steps of the given size.
-    pub fn new(gain: Gain) -> Result<Self> {
+    pub(crate) fn new(gain: Gain) -> Result<Self> {
         gain.check()?;
         let eta = match gain {
             Gain::Eta(eta) => Some(T::of(eta)),
@@ -112,5 +105,17 @@ impl<T: Real> Observation<T> for Gaussian<T> {
             _ => return Err(Error::unknown("parameter", name, Self::PARAMETERS)),
         };
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gains_at_a_norm() {
+        assert_eq!(Gain::DiffusionRatio(2.5).at(1.0), 2.5 / 3.5);
+        assert_eq!(Gain::Eta(0.5).at(1.0), 0.5);
+        assert_eq!(Gain::Eta(0.5).at(8.0), 0.125); // bounded
     }
 }

@@ -28,22 +28,29 @@ mod packet;
 mod reader;
 mod receiver;
 mod reception;
-pub mod saturation;
+pub(crate) mod saturation;
 mod synchronizer;
 mod transmitter;
-pub mod trial;
+pub(crate) mod trial;
 mod wifi;
 
-pub use clip::{bussgang, clip};
+pub use clip::bussgang;
+pub(crate) use clip::clip;
 pub use code::{Code, Rate};
 pub use config::{Clip, Config};
 pub use constellation::{Constellation, Modulation};
 pub use demodulator::Demodulator;
-pub use modulator::{Modulator, Overlap};
-pub use packet::{Packet, Sighted};
+pub(crate) use modulator::{Modulator, Overlap};
+pub use packet::Packet;
+pub(crate) use packet::Sighted;
 pub use reader::Reading;
 pub use receiver::Receiver;
-pub use reception::{Line, Reception};
-pub use saturation::{Curve, Method};
+pub(crate) use reception::Reception;
+pub use saturation::Curve;
+pub(crate) use saturation::Method;
 pub use transmitter::{RandomBits, Source, Transmitter};
-pub use wifi::{Signal, WifiFrame, receive_wifi};
+pub(crate) use wifi::{Signal, receive_wifi};
+
+#[cfg(test)]
+#[path = "../../tests/unit/ofdm/mod.rs"]
+mod tests;

@@ -56,7 +56,7 @@ impl Packet {
 
 /// The highest correlations with the training that a `Receiver` has seen, each from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sighted {
+pub(crate) struct Sighted {
     /// Of the short training with itself a quarter of a symbol later.
     pub short: f64,
     /// What it takes to look further.

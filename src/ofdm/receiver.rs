@@ -115,7 +115,7 @@ impl Receiver {
     }
 
     /// Symbols that the curve is learned from; `None` where it is given, or where nobody asked for one.
-    pub fn learned(&self) -> Option<u64> {
+    pub(crate) fn learned(&self) -> Option<u64> {
         self.reader.as_ref().and_then(|reader| reader.learned())
     }
 
@@ -151,7 +151,7 @@ impl Receiver {
     }
 
     /// How near anything came to being a frame: for somebody who wonders why there is none.
-    pub fn sighted(&self) -> Sighted {
+    pub(crate) fn sighted(&self) -> Sighted {
         let ((short, short_needed), (long, long_needed)) = (self.detector.best(), self.synchronizer.best());
         Sighted { short, short_needed, long, long_needed }
     }

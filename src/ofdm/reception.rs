@@ -7,7 +7,7 @@ use crate::{dsp::db, metrics::Evm};
 
 /// Packets, how well they were read, and points for a picture; memory stays bounded but for the bits.
 #[derive(Clone, Debug, Default)]
-pub struct Reception {
+pub(crate) struct Reception {
     /// Packets found.
     pub found: u64,
     /// Packets whose checksum is right; without a code all of them, as nothing tells.
@@ -30,7 +30,7 @@ pub struct Reception {
 
 /// One packet in a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
+pub(crate) struct Line {
     /// Index of its first sample.
     pub start: i64,
     /// Signal-to-noise ratio in dB.
@@ -48,7 +48,7 @@ const POINTS: usize = 4000;
 
 impl Reception {
     /// Takes in a packet of a waveform.
-    pub fn push(&mut self, config: &Config, packet: &Packet) {
+    pub(crate) fn push(&mut self, config: &Config, packet: &Packet) {
         let read = if config.code.is_some() { packet.data.clone() } else { Some(packet.bits.clone()) };
         let decided = super::Constellation::new(config.modulation);
         let mut evm = Evm::default();
@@ -59,7 +59,7 @@ impl Reception {
     }
 
     /// Takes in a packet that was decoded elsewhere.
-    pub fn add(&mut self, packet: &Packet, read: Option<Vec<u8>>) {
+    pub(crate) fn add(&mut self, packet: &Packet, read: Option<Vec<u8>>) {
         self.found += 1;
         self.decoded += u64::from(read.is_some());
         self.helped += u64::from(read.is_some() && packet.feedbacks > 0);
@@ -76,12 +76,12 @@ impl Reception {
     }
 
     /// Mean SNR in dB.
-    pub fn snr_db(&self) -> f64 {
+    pub(crate) fn snr_db(&self) -> f64 {
         self.mean(|line| line.snr_db)
     }
 
     /// Mean carrier offset in cycles a sample.
-    pub fn offset(&self) -> f64 {
+    pub(crate) fn offset(&self) -> f64 {
         self.mean(|line| line.offset)
     }
 

@@ -120,11 +120,6 @@ impl Transmitter {
         })
     }
 
-    /// The waveform.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
     /// Queues bits, one to a byte, for [`Source::Queue`]. A frame starts when its whole payload is there.
     pub fn push(&mut self, bits: &[u8]) {
         self.queue.extend(bits);

@@ -18,7 +18,7 @@ use crate::dsp::db;
 
 /// A link.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub(crate) struct Case {
     /// The waveform; its oversampling is that of the receiver.
     pub config: Config,
     /// Input back-off of the amplifier in dB.
@@ -31,7 +31,7 @@ pub struct Case {
 
 /// Who reads the symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contender {
+pub(crate) enum Contender {
     /// One of the detectors.
     Detector(Method),
     /// One that is told the distortion.
@@ -42,7 +42,7 @@ pub enum Contender {
 
 impl Contender {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Detector(Method::OneTap),
         Self::Detector(Method::Dar),
         Self::Detector(Method::Bdar),
@@ -57,7 +57,7 @@ impl Contender {
     }
 
     /// The name in tables.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Detector(method) => method.name(),
             Self::Genie => "genie",
@@ -68,7 +68,7 @@ impl Contender {
 
 /// How somebody fared.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Score {
+pub(crate) struct Score {
     /// Bits before decoding, and how many of them were wrong.
     pub bits: u64,
     /// Wrong bits.
@@ -85,22 +85,22 @@ pub struct Score {
 
 impl Score {
     /// Bit errors before decoding.
-    pub fn ber(&self) -> f64 {
+    pub(crate) fn ber(&self) -> f64 {
         self.errors as f64 / self.bits.max(1) as f64
     }
 
     /// Packet errors.
-    pub fn per(&self) -> f64 {
+    pub(crate) fn per(&self) -> f64 {
         self.lost as f64 / self.packets.max(1) as f64
     }
 
     /// Error vector magnitude in percent, carriers weighted by the power of their channel.
-    pub fn evm_percent(&self) -> f64 {
+    pub(crate) fn evm_percent(&self) -> f64 {
         if self.power > 0.0 { 100.0 * (self.error / self.power).sqrt() } else { 0.0 }
     }
 
     /// Adds what another one has counted.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.bits += other.bits;
         self.errors += other.errors;
         self.packets += other.packets;
@@ -112,7 +112,7 @@ impl Score {
 }
 
 /// `x → g(x)/x` of Rapp's amplifier with p = 2 at an input back-off, behind the clipping of a waveform.
-pub fn rapp(config: &Config, ibo_db: f64) -> Curve {
+pub(crate) fn rapp(config: &Config, ibo_db: f64) -> Curve {
     let drive = libm::pow(10.0, -ibo_db / 20.0);
     let level = config.clip.map_or(f64::INFINITY, |clip| clip.level());
     Curve::new(|r| {
@@ -124,7 +124,7 @@ pub fn rapp(config: &Config, ibo_db: f64) -> Curve {
 
 /// Sends packets over a [`Case`].
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub(crate) struct Trial {
     case: Case,
     contenders: Vec<Contender>,
     detectors: Vec<Option<Saturation>>,
@@ -144,7 +144,7 @@ const FEEDBACKS: usize = 4;
 
 impl Trial {
     /// A link and those who read it.
-    pub fn new(case: &Case, contenders: &[Contender]) -> Result<Self> {
+    pub(crate) fn new(case: &Case, contenders: &[Contender]) -> Result<Self> {
         let config = &case.config;
         config.validate()?;
         let curve = rapp(config, case.ibo_db);
@@ -170,7 +170,7 @@ impl Trial {
     }
 
     /// Sends one packet and adds to the scores, one for each contender.
-    pub fn packet(&mut self, seed: u64, scores: &mut [Score]) {
+    pub(crate) fn packet(&mut self, seed: u64, scores: &mut [Score]) {
         let (config, size) = (self.case.config.clone(), self.layout.size);
         let mut random = Random::new(seed, Draws::Fading);
         let noise = libm::pow(10.0, -self.case.snr_db / 10.0);
@@ -307,7 +307,7 @@ fn narrow(z: Complex64) -> Complex32 {
 
 /// The SNR at which packet errors fall to `target`, on a straight line in their logarithm between the measured points (SNR in dB, packet errors); `None` where they
 /// do not.
-pub fn snr_at(points: &[(f64, f64)], target: f64) -> Option<f64> {
+pub(crate) fn snr_at(points: &[(f64, f64)], target: f64) -> Option<f64> {
     let level = |per: f64| db(per.max(1e-4), 1.0);
     let after = points.iter().position(|&(_, per)| per <= target)?;
     let &(snr, per) = points.get(after)?;

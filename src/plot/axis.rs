@@ -2,7 +2,7 @@
 
 /// One axis of a panel: what it shows, in which unit, and from where to where.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Axis {
+pub(crate) struct Axis {
     /// What is shown: "frequency".
     pub label: String,
     /// In which unit; empty for pure numbers. Units of the SI get a prefix (kHz, µs) where the numbers ask for one.
@@ -19,22 +19,22 @@ pub struct Axis {
 
 impl Axis {
     /// A linear axis that takes its range from the data.
-    pub fn new(label: impl Into<String>, unit: impl Into<String>) -> Self {
+    pub(crate) fn new(label: impl Into<String>, unit: impl Into<String>) -> Self {
         Self { label: label.into(), unit: unit.into(), ..Self::default() }
     }
 
     /// The same with logarithmic spacing.
-    pub fn log(self) -> Self {
+    pub(crate) fn log(self) -> Self {
         Self { log: true, ..self }
     }
 
     /// The same from `lo` to `hi`.
-    pub fn range(self, lo: f64, hi: f64) -> Self {
+    pub(crate) fn range(self, lo: f64, hi: f64) -> Self {
         Self { range: Some([lo, hi]), ..self }
     }
 
     /// The same with names in place of numbers.
-    pub fn names<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
+    pub(crate) fn names<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
         Self { names: names.into_iter().map(Into::into).collect(), ..self }
     }
 
@@ -200,12 +200,7 @@ fn turns(unit: &str, least: f64) -> Option<f64> {
 }
 
 /// `value` with a true minus sign, and no sign on zero.
-///
-/// ```
-/// assert_eq!(kaflow::plot::number(-3.14159, 2), "−3.14");
-/// assert_eq!(kaflow::plot::number(-0.001, 1), "0.0");
-/// ```
-pub fn number(value: f64, decimals: usize) -> String {
+pub(crate) fn number(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {
         Some(digits) if digits.bytes().all(|b| b == b'0' || b == b'.') => digits.to_owned(),
@@ -227,12 +222,7 @@ fn power(digit: u32, exponent: i32, powers: bool) -> String {
 }
 
 /// `value` to three significant digits.
-///
-/// ```
-/// use kaflow::plot::short;
-/// assert_eq!([short(0.25149), short(-12.0), short(8000.0), short(3.2e-5)], ["0.251", "−12", "8000", "3.2·10⁻⁵"]);
-/// ```
-pub fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     if !value.is_finite() || value == 0.0 {
         return value.to_string();
     }
@@ -324,5 +314,16 @@ mod tests {
                 assert!(ticks.iter().all(|t| t.value.is_finite() && (-0.01..1.01).contains(&scale.at(t.value))), "{values:?} {ticks:?}");
             }
         }
+    }
+
+    #[test]
+    fn numbers_have_true_minus_signs_and_zero_has_none() {
+        assert_eq!(number(-3.14159, 2), "−3.14");
+        assert_eq!(number(-0.001, 1), "0.0");
+    }
+
+    #[test]
+    fn three_significant_digits() {
+        assert_eq!([short(0.25149), short(-12.0), short(8000.0), short(3.2e-5)], ["0.251", "−12", "8000", "3.2·10⁻⁵"]);
     }
 }

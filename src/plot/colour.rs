@@ -1,15 +1,15 @@
 //! Colours and strokes: the same filter looks the same in every picture.
 
-pub use crate::filter::registry::Dash;
+pub(crate) use crate::filter::registry::Dash;
 use crate::filter::registry::{Hue, RECIPES};
 
 /// An opaque colour: red, green, blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Colour(pub u8, pub u8, pub u8);
+pub(crate) struct Colour(pub u8, pub u8, pub u8);
 
 impl Colour {
     /// `#rrggbb`.
-    pub fn hex(self) -> String {
+    pub(crate) fn hex(self) -> String {
         format!("#{:02x}{:02x}{:02x}", self.0, self.1, self.2)
     }
 }
@@ -28,7 +28,7 @@ impl Dash {
 
 /// The look of a line or of dots.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Style {
+pub(crate) struct Style {
     /// Colour of stroke and dots.
     pub colour: Colour,
     /// Broken how.
@@ -41,22 +41,22 @@ pub struct Style {
 
 impl Style {
     /// A solid, opaque stroke.
-    pub const fn solid(colour: Colour, width: f64) -> Self {
+    pub(crate) const fn solid(colour: Colour, width: f64) -> Self {
         Self { colour, dash: Dash::Solid, width, opacity: 1.0 }
     }
 
     /// The same with another dash.
-    pub const fn dash(self, dash: Dash) -> Self {
+    pub(crate) const fn dash(self, dash: Dash) -> Self {
         Self { dash, ..self }
     }
 
     /// The same with another width.
-    pub const fn width(self, width: f64) -> Self {
+    pub(crate) const fn width(self, width: f64) -> Self {
         Self { width, ..self }
     }
 
     /// The same with another opacity.
-    pub const fn opacity(self, opacity: f64) -> Self {
+    pub(crate) const fn opacity(self, opacity: f64) -> Self {
         Self { opacity, ..self }
     }
 }
@@ -136,13 +136,7 @@ fn bare(name: &str) -> String {
 
 /// The look of what is called `name`: that of the filter or of the table, else by the first word of the name ("fklms, M=500" looks like "fklms"), else one that the
 /// letters of the name choose, so that it is the same in the next picture and in the next run.
-///
-/// ```
-/// use kaflow::plot::style_of;
-/// assert_eq!(style_of("krls-t"), style_of("KRLST"));
-/// assert_eq!(style_of("fklms (M = 500)").colour, style_of("fklms").colour);
-/// ```
-pub fn style_of(name: &str) -> Style {
+pub(crate) fn style_of(name: &str) -> Style {
     let find = |key: &str| {
         let filters =
             RECIPES.iter().flat_map(|r| std::iter::once(&r.name).chain(r.aliases).map(|name| (bare(name), colour(r.look.0), r.look.1)));
@@ -159,7 +153,7 @@ pub fn style_of(name: &str) -> Style {
 }
 
 /// [`style_of`] for each of `names`, where a look that an earlier one has already taken gets another dash, then another colour.
-pub fn styles_of<S: AsRef<str>>(names: &[S]) -> Vec<Style> {
+pub(crate) fn styles_of<S: AsRef<str>>(names: &[S]) -> Vec<Style> {
     let mut taken: Vec<Style> = Vec::with_capacity(names.len());
     for name in names {
         let own = style_of(name.as_ref());
@@ -172,7 +166,7 @@ pub fn styles_of<S: AsRef<str>>(names: &[S]) -> Vec<Style> {
 }
 
 /// The look of the `index`-th of several equals: taps, antennas, repeats.
-pub fn style_at(index: usize) -> Style {
+pub(crate) fn style_at(index: usize) -> Style {
     Style::solid(CYCLE[index % CYCLE.len()], WIDTH).dash(DASHES[index / CYCLE.len() % DASHES.len()])
 }
 
@@ -227,5 +221,11 @@ mod tests {
         assert_eq!(viridis(-3.0), viridis(0.0));
         assert_eq!(viridis(f64::INFINITY), Colour(0xfd, 0xe7, 0x25));
         assert_eq!(viridis(f64::NAN), WHITE);
+    }
+
+    #[test]
+    fn a_filter_has_one_look_however_it_is_written() {
+        assert_eq!(style_of("krls-t"), style_of("KRLST"));
+        assert_eq!(style_of("fklms (M = 500)").colour, style_of("fklms").colour);
     }
 }

@@ -4,15 +4,8 @@ use super::axis::Axis;
 use super::colour::{Dash, Style, style_of};
 
 /// A page of panels under one title.
-///
-/// ```
-/// use kaflow::plot::{Axis, Figure, Mark, Panel};
-/// let panel = Panel::new(Axis::new("time", "s"), Axis::new("NMSE", "dB")).with(Mark::line("fklms", vec![[0.0, -3.0], [1.0, -9.5]]));
-/// let svg = Figure::new("Tracking").with(panel).svg();
-/// assert!(svg.starts_with("<svg") && svg.contains("NMSE (dB)"));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
+pub(crate) struct Figure {
     /// Above all panels; empty for none.
     pub title: String,
     /// Panels in a row.
@@ -27,7 +20,7 @@ pub struct Figure {
 
 /// Two axes and what is drawn between them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Panel {
+pub(crate) struct Panel {
     /// Above the frame; empty for none.
     pub title: String,
     /// The horizontal axis.
@@ -48,7 +41,7 @@ pub struct Panel {
 
 /// A small panel inside another.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Inset {
+pub(crate) struct Inset {
     /// What it shows.
     pub panel: Panel,
     /// Left, top, width and height, in fractions of the outer frame.
@@ -59,7 +52,7 @@ pub struct Inset {
 
 /// Numbers over a rectangle, at evenly spaced points.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Grid {
+pub(crate) struct Grid {
     /// The first and last column's x.
     pub x: [f64; 2],
     /// The first and last row's y.
@@ -72,7 +65,7 @@ pub struct Grid {
 
 /// One thing drawn in a panel. Points that are not finite are skipped and leave a gap in a line.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Mark {
+pub(crate) enum Mark {
     /// Points joined by a line.
     Line {
         /// In the legend; empty to stay out of it.
@@ -165,19 +158,19 @@ pub enum Mark {
 
 impl Mark {
     /// A line in the colours of `name`.
-    pub fn line(name: impl Into<String>, points: Vec<[f64; 2]>) -> Self {
+    pub(crate) fn line(name: impl Into<String>, points: Vec<[f64; 2]>) -> Self {
         let name = name.into();
         Self::Line { style: style_of(&name), name, note: String::new(), points }
     }
 
     /// Dots in the colours of `name`.
-    pub fn dots(name: impl Into<String>, points: Vec<[f64; 2]>) -> Self {
+    pub(crate) fn dots(name: impl Into<String>, points: Vec<[f64; 2]>) -> Self {
         let name = name.into();
         Self::Dots { style: style_of(&name).width(5.0).dash(Dash::Solid), name, points, ring: false }
     }
 
     /// The name in the legend; empty for marks without one.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::Line { name, .. }
             | Self::Dots { name, .. }
@@ -191,7 +184,7 @@ impl Mark {
 
 impl Grid {
     /// `rows` times `columns` values of `f(x, y)`.
-    pub fn of(x: [f64; 2], y: [f64; 2], columns: usize, rows: usize, mut f: impl FnMut(f64, f64) -> f64) -> Self {
+    pub(crate) fn of(x: [f64; 2], y: [f64; 2], columns: usize, rows: usize, mut f: impl FnMut(f64, f64) -> f64) -> Self {
         let mut grid = Self { x, y, columns, values: Vec::with_capacity(columns * rows) };
         for row in 0..rows {
             for column in 0..columns {
@@ -202,12 +195,12 @@ impl Grid {
     }
 
     /// Full rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.values.len().checked_div(self.columns).unwrap_or(0)
     }
 
     /// The x of a column and the y of a row.
-    pub fn place(&self, column: usize, row: usize) -> [f64; 2] {
+    pub(crate) fn place(&self, column: usize, row: usize) -> [f64; 2] {
         [between(self.x, column, self.columns), between(self.y, row, self.rows())]
     }
 
@@ -225,33 +218,33 @@ fn between([a, b]: [f64; 2], index: usize, count: usize) -> f64 {
 
 impl Panel {
     /// An empty panel of one column.
-    pub fn new(x: Axis, y: Axis) -> Self {
+    pub(crate) fn new(x: Axis, y: Axis) -> Self {
         Self { title: String::new(), x, y, marks: Vec::new(), insets: Vec::new(), height: 360.0, span: 1, equal: false }
     }
 
     /// The same under a title.
-    pub fn titled(self, title: impl Into<String>) -> Self {
+    pub(crate) fn titled(self, title: impl Into<String>) -> Self {
         Self { title: title.into(), ..self }
     }
 
     /// The same with one mark more, above the others.
-    pub fn with(mut self, mark: Mark) -> Self {
+    pub(crate) fn with(mut self, mark: Mark) -> Self {
         self.marks.push(mark);
         self
     }
 
     /// The same at another height.
-    pub fn height(self, height: f64) -> Self {
+    pub(crate) fn height(self, height: f64) -> Self {
         Self { height, ..self }
     }
 
     /// The mark that the legend calls `name`.
-    pub fn mark(&self, name: &str) -> Option<&Mark> {
+    pub(crate) fn mark(&self, name: &str) -> Option<&Mark> {
         self.marks.iter().find(|mark| mark.name() == name)
     }
 
     /// The points of the line or dots that the legend calls `name`.
-    pub fn points(&self, name: &str) -> Option<&[[f64; 2]]> {
+    pub(crate) fn points(&self, name: &str) -> Option<&[[f64; 2]]> {
         self.marks.iter().find_map(|mark| match mark {
             Mark::Line { name: own, points, .. } | Mark::Dots { name: own, points, .. } if own == name => Some(points.as_slice()),
             _ => None,
@@ -261,29 +254,29 @@ impl Panel {
 
 impl Figure {
     /// A page without panels, 800 px wide.
-    pub fn new(title: impl Into<String>) -> Self {
+    pub(crate) fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), columns: 1, panels: Vec::new(), width: 800.0, caption: String::new() }
     }
 
     /// The same with one panel more.
-    pub fn with(mut self, panel: Panel) -> Self {
+    pub(crate) fn with(mut self, panel: Panel) -> Self {
         self.panels.push(panel);
         self
     }
 
     /// The same with words below the panels.
-    pub fn captioned(self, caption: impl Into<String>) -> Self {
+    pub(crate) fn captioned(self, caption: impl Into<String>) -> Self {
         Self { caption: caption.into(), ..self }
     }
 
     /// The same with `columns` panels in a row.
-    pub fn columns(self, columns: usize) -> Self {
+    pub(crate) fn columns(self, columns: usize) -> Self {
         Self { columns: columns.max(1), ..self }
     }
 
     /// The panels of several figures on one page: `columns` in a row, whatever they were before. A figure's title becomes that of its first panel, unless that
     /// has one.
-    pub fn compose(title: impl Into<String>, columns: usize, figures: impl IntoIterator<Item = Figure>) -> Self {
+    pub(crate) fn compose(title: impl Into<String>, columns: usize, figures: impl IntoIterator<Item = Figure>) -> Self {
         let mut page = Self::new(title).columns(columns);
         for figure in figures {
             page.panels.extend(figure.panels.into_iter().enumerate().map(|(i, panel)| {

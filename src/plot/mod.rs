@@ -24,31 +24,31 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
-pub use axis::{Axis, number, short};
+pub(crate) use axis::{Axis, number, short};
 #[cfg(feature = "cli")]
 pub(crate) use colour::viridis;
-pub use colour::{Colour, Dash, Style, style_at, style_of, styles_of};
-pub use figure::{Figure, Grid, Inset, Mark, Panel};
-pub use run::{NmseCurve, Part, Series, Taps, Weights, lines, nmse_over_time, taps_over_time, weights};
-pub use signal::{AmplifierCurve, Constellation, Histogram, am_am_pm, constellations, envelope_histogram, psd, spectrogram};
-pub use study::{Bar, Candidate, Field, bars, fields, landscape, repeats};
+pub(crate) use colour::{Colour, Dash, Style, style_at, style_of, styles_of};
+pub(crate) use figure::{Figure, Grid, Inset, Mark, Panel};
+pub(crate) use run::{NmseCurve, Part, Series, Taps, Weights, lines, nmse_over_time, taps_over_time, weights};
+pub(crate) use signal::{AmplifierCurve, Constellation, Histogram, am_am_pm, constellations, envelope_histogram, psd, spectrogram};
+pub(crate) use study::{Bar, Candidate, Field, bars, fields, landscape, repeats};
 
 use crate::{Result, files as whole};
 
 impl Figure {
     /// The picture as SVG, ready to stand in an HTML page beside others.
-    pub fn svg(&self) -> String {
+    pub(crate) fn svg(&self) -> String {
         svg::write(&layout::scene(self))
     }
 
     /// The picture as PNG, two pixels for each px of the SVG.
-    pub fn png(&self) -> Result<Vec<u8>> {
+    pub(crate) fn png(&self) -> Result<Vec<u8>> {
         png::write(&layout::scene(self))
     }
 
-    /// Writes `path` when it ends in `.svg` or `.png`, else both `path.svg` and `path.png`, and says what it wrote. Each file appears whole or not at
+    /// Writes `path` when it ends in `.svg` or `.png`, else both `path.svg` and `path.png` (`-` is standard output and SVG), and says what it wrote. Each file appears whole or not at
     /// all, and replaces one that was there; folders are not made.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
+    pub(crate) fn save(&self, path: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
         let path = path.as_ref();
         let files = files(path);
         let scene = layout::scene(self);
@@ -65,9 +65,9 @@ impl Figure {
 }
 
 /// The files that [`Figure::save`] writes for `path`: for callers that refuse to overwrite.
-pub fn files(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(path: &Path) -> Vec<PathBuf> {
     let ending = path.extension().map(|e| e.to_ascii_lowercase());
-    if ending.is_some_and(|e| e == "svg" || e == "png") {
+    if ending.is_some_and(|e| e == "svg" || e == "png") || path.as_os_str() == "-" {
         return vec![path.to_owned()];
     }
     // Added, not exchanged: "run.v2" is a name without an ending of ours.
@@ -78,3 +78,7 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
     };
     vec![with(".svg"), with(".png")]
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/plot.rs"]
+mod tests;

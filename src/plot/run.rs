@@ -8,7 +8,7 @@ use super::figure::{Figure, Grid, Mark, Panel};
 
 /// A named line.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Series {
+pub(crate) struct Series {
     /// In the legend; a filter's name gives the line its colour.
     pub name: String,
     /// x and y.
@@ -19,23 +19,23 @@ pub struct Series {
 
 impl Series {
     /// A line through `points`.
-    pub fn new(name: impl Into<String>, points: Vec<[f64; 2]>) -> Self {
+    pub(crate) fn new(name: impl Into<String>, points: Vec<[f64; 2]>) -> Self {
         Self { name: name.into(), points, note: String::new() }
     }
 
     /// A line through `values` at `start`, `start + step`, ...
-    pub fn evenly(name: impl Into<String>, start: f64, step: f64, values: &[f64]) -> Self {
+    pub(crate) fn evenly(name: impl Into<String>, start: f64, step: f64, values: &[f64]) -> Self {
         Self::new(name, values.iter().enumerate().map(|(i, &v)| [start + step * i as f64, v]).collect())
     }
 
     /// The same with a note in the legend.
-    pub fn note(self, note: impl Into<String>) -> Self {
+    pub(crate) fn note(self, note: impl Into<String>) -> Self {
         Self { note: note.into(), ..self }
     }
 }
 
 /// Several lines between two axes, each in the colour of its name.
-pub fn lines(title: impl Into<String>, x: Axis, y: Axis, series: &[Series]) -> Figure {
+pub(crate) fn lines(title: impl Into<String>, x: Axis, y: Axis, series: &[Series]) -> Figure {
     let names: Vec<&str> = series.iter().map(|s| s.name.as_str()).collect();
     let marks = series.iter().zip(styles_of(&names)).map(|(s, style)| Mark::Line {
         name: s.name.clone(),
@@ -48,7 +48,7 @@ pub fn lines(title: impl Into<String>, x: Axis, y: Axis, series: &[Series]) -> F
 
 /// The error of one filter over time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NmseCurve {
+pub(crate) struct NmseCurve {
     /// The filter's name.
     pub name: String,
     /// Time, in the unit of the axis, and normalised mean squared error in dB.
@@ -61,7 +61,7 @@ pub struct NmseCurve {
 const DIVERGED_DB: f64 = 10.0;
 
 /// NMSE over time, the averages in the legend. A filter that diverges leaves the picture through the top.
-pub fn nmse_over_time(title: impl Into<String>, time: Axis, curves: &[NmseCurve]) -> Figure {
+pub(crate) fn nmse_over_time(title: impl Into<String>, time: Axis, curves: &[NmseCurve]) -> Figure {
     let note = |db: f64| if db.is_finite() { format!("{} dB", number(db, 1)) } else { "diverged".to_owned() };
     let series: Vec<Series> =
         curves.iter().map(|c| Series::new(c.name.as_str(), c.points.clone()).note(c.average_db.map_or(String::new(), note))).collect();
@@ -76,7 +76,7 @@ pub fn nmse_over_time(title: impl Into<String>, time: Axis, curves: &[NmseCurve]
 
 /// Which part of a complex tap is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub(crate) enum Part {
     /// Absolute value.
     Magnitude,
     /// Real part, as in the paper's figure 5.
@@ -89,7 +89,7 @@ pub enum Part {
 
 /// The impulse response of one channel over time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Taps {
+pub(crate) struct Taps {
     /// The channel's name, above its panel.
     pub name: String,
     /// When.
@@ -102,7 +102,7 @@ pub struct Taps {
 const LINES: usize = 8;
 
 /// Taps over time, a panel for each channel, two of them in a row where there are several. More than eight taps are drawn as a map, delay over time.
-pub fn taps_over_time(title: impl Into<String>, time: Axis, channels: &[Taps], part: Part) -> Figure {
+pub(crate) fn taps_over_time(title: impl Into<String>, time: Axis, channels: &[Taps], part: Part) -> Figure {
     let (label, unit, pick): (_, _, fn(Complex64) -> f64) = match part {
         Part::Magnitude => ("|h|", "", |h| h.norm()),
         Part::Real => ("Re h", "", |h| h.re),
@@ -160,7 +160,7 @@ fn unjoin(points: &mut Vec<[f64; 2]>) {
 
 /// The weights in a filter's dictionary.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Weights {
+pub(crate) struct Weights {
     /// The filter's name.
     pub name: String,
     /// How many centres were admitted after each one; samples, where every sample becomes a centre.
@@ -170,7 +170,7 @@ pub struct Weights {
 }
 
 /// Size of each weight over its age, a panel for each filter, and how much of the total size is younger than that.
-pub fn weights(title: impl Into<String>, filters: &[Weights]) -> Figure {
+pub(crate) fn weights(title: impl Into<String>, filters: &[Weights]) -> Figure {
     let oldest = filters.iter().flat_map(|f| &f.ages).copied().filter(|a| a.is_finite()).fold(0.0, f64::max);
     let age = || Axis::new("age", "centres admitted since").range(0.0, oldest);
     // One scale for all, so that they can be compared.

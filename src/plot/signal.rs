@@ -9,7 +9,7 @@ use super::run::{Series, lines};
 
 /// What an amplifier does to amplitudes: one entry for each sample or for each point of a curve.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct AmplifierCurve {
+pub(crate) struct AmplifierCurve {
     /// Its name in the legend: "measured", or the filter that learned it.
     pub name: String,
     /// Input amplitude.
@@ -21,7 +21,7 @@ pub struct AmplifierCurve {
 }
 
 /// AM/AM and AM/PM side by side: measured samples as dots, learned curves as lines above them.
-pub fn am_am_pm(title: impl Into<String>, measured: &AmplifierCurve, learned: &[AmplifierCurve]) -> Figure {
+pub(crate) fn am_am_pm(title: impl Into<String>, measured: &AmplifierCurve, learned: &[AmplifierCurve]) -> Figure {
     let panel = |title: &str, y: Axis, pick: fn(&AmplifierCurve) -> &[f64]| {
         let points = |curve: &AmplifierCurve| curve.input.iter().zip(pick(curve)).map(|(&x, &y)| [x, y]).collect::<Vec<_>>();
         let mut panel = Panel::new(Axis::new("input amplitude", ""), y).titled(title).height(380.0);
@@ -47,7 +47,7 @@ pub fn am_am_pm(title: impl Into<String>, measured: &AmplifierCurve, learned: &[
 }
 
 /// Power spectral densities, each in the colour of its name: "rx", "prediction", "error". `level` names the unit, "dBFS/Hz" say.
-pub fn psd(title: impl Into<String>, frequency: Axis, level: &str, signals: &[Series]) -> Figure {
+pub(crate) fn psd(title: impl Into<String>, frequency: Axis, level: &str, signals: &[Series]) -> Figure {
     let mut figure = lines(title, frequency, Axis::new("power density", level), signals);
     for mark in figure.panels.iter_mut().flat_map(|panel| &mut panel.marks) {
         if let Mark::Line { style, .. } = mark {
@@ -59,13 +59,13 @@ pub fn psd(title: impl Into<String>, frequency: Axis, level: &str, signals: &[Se
 }
 
 /// A spectrogram: time along x, frequency along y, `level` as colour. Give `level` a range to hide what is below the noise.
-pub fn spectrogram(title: impl Into<String>, time: Axis, frequency: Axis, level: Axis, grid: Grid) -> Figure {
+pub(crate) fn spectrogram(title: impl Into<String>, time: Axis, frequency: Axis, level: Axis, grid: Grid) -> Figure {
     Figure::new(title).with(Panel::new(time, frequency).with(Mark::Heat { grid, level }))
 }
 
 /// The symbols at one place of a receiver.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Constellation {
+pub(crate) struct Constellation {
     /// Above its panel: "before, EVM 23 %".
     pub title: String,
     /// Symbols.
@@ -73,7 +73,7 @@ pub struct Constellation {
 }
 
 /// Constellations side by side on the same scale, with a cross on each of the `ideal` symbols.
-pub fn constellations(title: impl Into<String>, clouds: &[Constellation], ideal: &[Complex64]) -> Figure {
+pub(crate) fn constellations(title: impl Into<String>, clouds: &[Constellation], ideal: &[Complex64]) -> Figure {
     let reach = |h: &Complex64| h.re.abs().max(h.im.abs());
     let mut all: Vec<f64> = clouds.iter().flat_map(|c| &c.symbols).map(reach).filter(|r| r.is_finite()).collect();
     all.sort_by(f64::total_cmp);
@@ -107,7 +107,7 @@ pub fn constellations(title: impl Into<String>, clouds: &[Constellation], ideal:
 
 /// Counts in bins, scaled to a density: its area is 1.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Histogram {
+pub(crate) struct Histogram {
     /// In the legend.
     pub name: String,
     /// One more than there are bins.
@@ -118,7 +118,7 @@ pub struct Histogram {
 
 impl Histogram {
     /// The finite ones of `values` in `bins` equal bins from the smallest to the largest of them.
-    pub fn of(name: impl Into<String>, values: &[f64], bins: usize) -> Self {
+    pub(crate) fn of(name: impl Into<String>, values: &[f64], bins: usize) -> Self {
         let name = name.into();
         let finite = || values.iter().copied().filter(|v| v.is_finite());
         let (lo, hi) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
@@ -138,7 +138,7 @@ impl Histogram {
 }
 
 /// How often each amplitude occurs. `models` are lines above the bars: the Rayleigh law of OFDM, say.
-pub fn envelope_histogram(title: impl Into<String>, amplitude: Axis, histograms: &[Histogram], models: &[Series]) -> Figure {
+pub(crate) fn envelope_histogram(title: impl Into<String>, amplitude: Axis, histograms: &[Histogram], models: &[Series]) -> Figure {
     let mut panel = Panel::new(amplitude, Axis::new("density", ""));
     let names: Vec<&str> = histograms.iter().map(|h| h.name.as_str()).collect();
     let mut tallest = 0.0_f64;

@@ -7,7 +7,7 @@ use super::figure::{Figure, Grid, Inset, Mark, Panel};
 
 /// One bar of a chart.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bar {
+pub(crate) struct Bar {
     /// The filter's name, which gives the bar its colour.
     pub name: String,
     /// Its length.
@@ -19,7 +19,7 @@ pub struct Bar {
 }
 
 /// A bar for each filter, from 0 to its value, with error bars and reference values; the numbers stand beside the names.
-pub fn bars(title: impl Into<String>, value: Axis, bars: &[Bar]) -> Figure {
+pub(crate) fn bars(title: impl Into<String>, value: Axis, bars: &[Bar]) -> Figure {
     let decimals = 2;
     let label = |bar: &Bar| {
         let value = number(bar.value, decimals);
@@ -51,7 +51,7 @@ pub fn bars(title: impl Into<String>, value: Axis, bars: &[Bar]) -> Figure {
 }
 
 /// Each run in grey and their mean above them, in the colour of `name`.
-pub fn repeats(title: impl Into<String>, x: Axis, y: Axis, runs: &[Vec<[f64; 2]>], name: &str, mean: Vec<[f64; 2]>) -> Figure {
+pub(crate) fn repeats(title: impl Into<String>, x: Axis, y: Axis, runs: &[Vec<[f64; 2]>], name: &str, mean: Vec<[f64; 2]>) -> Figure {
     let mut panel = Panel::new(x, y);
     for (i, run) in runs.iter().enumerate() {
         let name = if i == 0 { format!("{} runs", runs.len()) } else { String::new() };
@@ -66,7 +66,7 @@ pub fn repeats(title: impl Into<String>, x: Axis, y: Axis, runs: &[Vec<[f64; 2]>
 impl Panel {
     /// The same with a row of insets at the top, each with a line to its anchor. The panel's vertical range grows, so that they cover no data: `share` of
     /// the height is theirs.
-    pub fn with_insets(mut self, share: f64, insets: Vec<(Panel, Option<[f64; 2]>)>) -> Self {
+    pub(crate) fn with_insets(mut self, share: f64, insets: Vec<(Panel, Option<[f64; 2]>)>) -> Self {
         let share = share.clamp(0.1, 0.8);
         let (_, Scale { lo, hi, log }) = draw::scales(&self);
         let stretch = 1.0 / (1.0 - share);
@@ -83,7 +83,7 @@ impl Panel {
 
 /// A probability over the plane at one moment, and what it should be.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Field {
+pub(crate) struct Field {
     /// Above its panel: "t = 250".
     pub title: String,
     /// The estimate.
@@ -96,7 +96,7 @@ pub struct Field {
 
 impl Field {
     /// Contours at .25, .5 and .75, the boundary dashed, the path grey.
-    pub fn panel(&self, x: Axis, y: Axis) -> Panel {
+    pub(crate) fn panel(&self, x: Axis, y: Axis) -> Panel {
         let mut panel = Panel::new(x, y).titled(&self.title).height(300.0);
         panel.equal = true;
         let line =
@@ -117,14 +117,14 @@ impl Field {
 }
 
 /// Contours over the plane at several moments, `columns` in a row.
-pub fn fields(title: impl Into<String>, columns: usize, x: &Axis, y: &Axis, fields: &[Field]) -> Figure {
+pub(crate) fn fields(title: impl Into<String>, columns: usize, x: &Axis, y: &Axis, fields: &[Field]) -> Figure {
     let panels = fields.iter().map(|field| field.panel(x.clone(), y.clone())).collect();
     Figure { panels, ..Figure::new(title).columns(columns) }
 }
 
 /// One set of parameters that a search has tried.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Candidate {
+pub(crate) struct Candidate {
     /// In the order of the axes.
     pub values: Vec<f64>,
     /// The smaller the better.
@@ -133,7 +133,7 @@ pub struct Candidate {
 
 /// What a search saw: two parameters as a map whose colour is the score, any other number with a panel for each, score over parameter. The best is
 /// ringed.
-pub fn landscape(title: impl Into<String>, parameters: &[Axis], score: Axis, candidates: &[Candidate]) -> Figure {
+pub(crate) fn landscape(title: impl Into<String>, parameters: &[Axis], score: Axis, candidates: &[Candidate]) -> Figure {
     let best = candidates.iter().filter(|c| c.score.is_finite()).min_by(|a, b| a.score.total_cmp(&b.score));
     let value = |c: &Candidate, i: usize| c.values.get(i).copied().unwrap_or(f64::NAN);
     let ring = |point: [f64; 2], size: f64| Mark::Dots {

@@ -68,8 +68,8 @@ mod settings;
 mod stream;
 
 pub use device::UNITY_GAIN_DB;
-pub use quirks::{Quirks, TimeStamps};
-pub use settings::{InHz, Settings};
+pub(crate) use quirks::TimeStamps;
+pub(crate) use settings::Settings;
 
 /// The name that SoapySDR finds it by.
 pub const DRIVER: &str = "kaflow-testbed";

@@ -4,7 +4,7 @@ use crate::channel::random::{Draws, Random};
 
 /// Quirks of a device. What happens after every so many samples (received ones, where nothing else is said) never happens at 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quirks {
+pub(crate) struct Quirks {
     /// The receiver overflows and says so.
     pub overflow_every: u64,
     /// How many samples an overflow loses.
@@ -39,7 +39,7 @@ pub struct Quirks {
 
 /// Which reads have a time stamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TimeStamps {
+pub(crate) enum TimeStamps {
     /// All of them.
     #[default]
     All,

@@ -8,7 +8,7 @@ use crate::{Error, Result, nearest, ofdm};
 
 /// The parameters of a simulated radio; [`Settings::parse`] reads them from SoapySDR's device arguments.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Radios of one process with the same name hear each other; one without a name hears itself alone.
     pub air: Option<String>,
     /// Whether samples take as long as they last, or as long as the processor needs.
@@ -39,7 +39,7 @@ pub struct Settings {
 
 /// Frequencies in Hz; those that are given hold instead of the ones in cycles per sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct InHz {
+pub(crate) struct InHz {
     /// Of the fading.
     pub doppler: Option<f64>,
     /// Between transmitter and receiver.
@@ -79,12 +79,12 @@ enum Slot<'a> {
 
 impl Settings {
     /// The names of the parameters, as device arguments and as settings.
-    pub fn names() -> impl Iterator<Item = &'static str> {
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         PARAMETERS.iter().map(|p| p.name)
     }
 
     /// Reads `key=value, key=value`. Drivers ignore arguments that they do not know, since programs pass on what is meant for others: those come back, each in a sentence.
-    pub fn parse(arguments: &str) -> Result<(Self, Vec<String>)> {
+    pub(crate) fn parse(arguments: &str) -> Result<(Self, Vec<String>)> {
         let mut settings = Self::default();
         let mut ignored = Vec::new();
         for pair in arguments.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
@@ -102,7 +102,7 @@ impl Settings {
     }
 
     /// Refuses arguments that the device would ignore: what a person wrote is meant.
-    pub fn check(arguments: &str) -> Result<()> {
+    pub(crate) fn check(arguments: &str) -> Result<()> {
         Self::parse(arguments)?;
         let key = |pair: &str| pair.split_once('=').map_or(pair, |(key, _)| key).trim().to_owned();
         let mut keys = arguments.split(',').map(key).filter(|key| !key.is_empty() && key != "driver");
@@ -152,7 +152,7 @@ impl Settings {
     }
 
     /// Changes one parameter. On an error nothing has changed.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
+    pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<()> {
         let parameter = PARAMETERS.iter().find(|p| p.name == key).ok_or_else(|| Error::unknown("setting", key, Self::names()))?;
         if !parameter.options.is_empty() && !parameter.options.contains(&value) {
             return Err(Error::parameter(key, format!("one of {}", parameter.options.join(", ")), value));
@@ -208,7 +208,7 @@ impl Settings {
     }
 
     /// A parameter's value as [`set`](Self::set) reads it; empty where there is none.
-    pub fn get(&self, key: &str) -> Option<String> {
+    pub(crate) fn get(&self, key: &str) -> Option<String> {
         let amplifier = || match &self.amplifier {
             Some(Model::Rapp { .. }) => AMPLIFIERS[0],
             Some(Model::Saleh { .. }) => AMPLIFIERS[1],
@@ -238,7 +238,7 @@ impl Settings {
 
     /// What lies between a transmit and a receive antenna at `rate` samples a second, as the test bed would run it: the amplifier without back-off, the noise below a
     /// power of 1.
-    pub fn scenario(&self, rate: f64) -> Result<Scenario> {
+    pub(crate) fn scenario(&self, rate: f64) -> Result<Scenario> {
         let per_sample = |hz: Option<f64>, otherwise: f64| hz.map_or(otherwise, |hz| hz / rate);
         let hz = &self.in_hz;
         let fading = (self.taps > 0).then(|| FadingConfig {

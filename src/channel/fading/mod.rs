@@ -67,7 +67,7 @@ impl Fading {
     }
 
     /// The same with real taps, `√2 Re h`: real signals stay real, powers and autocorrelation stay as they are.
-    pub fn real_valued(config: &FadingConfig, seed: u64) -> Result<Self> {
+    pub(crate) fn real_valued(config: &FadingConfig, seed: u64) -> Result<Self> {
         Self::build(config, seed, true)
     }
 
@@ -108,7 +108,7 @@ impl Fading {
     }
 
     /// Sets the Rician factor of the first path in dB; minus infinity for Rayleigh. The taps follow within one node, `1/32` of a Doppler period.
-    pub fn set_rician_k_db(&mut self, k_db: f64) -> Result<()> {
+    pub(crate) fn set_rician_k_db(&mut self, k_db: f64) -> Result<()> {
         let ok = k_db == f64::NEG_INFINITY || k_db.abs() <= 100.0;
         require(ok, "rician_k_db", "between -100 and 100, or -inf for Rayleigh fading", k_db)?;
         let power = self.config.profile.paths()?[0].1;
@@ -119,22 +119,22 @@ impl Fading {
     }
 
     /// The delay of each path in samples.
-    pub fn delays(&self) -> &[usize] {
+    pub(crate) fn delays(&self) -> &[usize] {
         &self.delays
     }
 
     /// Transmit antennas.
-    pub fn tx_antennas(&self) -> usize {
+    pub(crate) fn tx_antennas(&self) -> usize {
         self.config.tx_antennas
     }
 
     /// Receive antennas.
-    pub fn rx_antennas(&self) -> usize {
+    pub(crate) fn rx_antennas(&self) -> usize {
         self.config.rx_antennas
     }
 
     /// How many coefficients [`taps`](Self::taps) holds: receive antennas × transmit antennas × paths.
-    pub fn coefficients(&self) -> usize {
+    pub(crate) fn coefficients(&self) -> usize {
         self.config.rx_antennas * self.config.tx_antennas * self.delays.len()
     }
 
@@ -150,7 +150,7 @@ impl Fading {
     /// # Panics
     ///
     /// When the number of slices is not the number of antennas, or their lengths differ.
-    pub fn process_mimo(&mut self, tx: &[&[Complex32]], rx: &mut [&mut [Complex32]], mut watch: impl FnMut(usize, &Self)) {
+    pub(crate) fn process_mimo(&mut self, tx: &[&[Complex32]], rx: &mut [&mut [Complex32]], mut watch: impl FnMut(usize, &Self)) {
         assert_eq!((tx.len(), rx.len()), (self.config.tx_antennas, self.config.rx_antennas), "one slice for each antenna");
         let samples = tx[0].len();
         assert!(tx.iter().all(|t| t.len() == samples) && rx.iter().all(|r| r.len() == samples), "slices of one length");

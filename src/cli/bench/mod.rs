@@ -8,14 +8,13 @@ mod receiver;
 mod textbook;
 mod watched;
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use self::measure::{Contestant, Guarded, LONG, Loop, POWER, SHORT, Signal, complex_fklms, latency, race, tracker};
+use super::outputs::Outputs;
 use crate::Result;
-use crate::files::Output;
 use crate::filter::{Adaptive, Window};
 use crate::ofdm::Method;
 use crate::simd::Level;
@@ -43,7 +42,7 @@ const RATES: [f64; 4] = [1.0, 5.0, 10.0, 20.0];
 
 pub(crate) fn run(args: Args) -> Result<()> {
     // Refused before a minute of measuring.
-    let output = args.json.as_deref().map(|path| Output::create(path, args.force)).transpose()?;
+    Outputs { files: args.json.iter().cloned().collect(), force: args.force, ..Outputs::default() }.check()?;
     let mut bench = Bench { rounds: if args.quick { 15 } else { 60 }, quick: args.quick, signal: Signal::new(1 << 14) };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     say!("vector instructions: {}, cores: {cores}, single precision\n", Level::current());
@@ -58,15 +57,12 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let radio = bench.radio()?;
     let dashboard = bench.dashboard()?;
 
-    if let Some(mut output) = output {
+    if let Some(path) = &args.json {
         let all = json!({
             "level": Level::current().to_string(), "cores": cores, "precision": "f32",
             "filters": filters, "blocks": blocks, "threads": threads, "budgets": budgets, "largest_budget": keeps_up, "taps": taps, "latency": calls, "receivers": receivers, "radio": radio, "dashboard": dashboard,
         });
-        let text = format!("{all:#}\n");
-        let path = args.json.as_deref().unwrap_or(std::path::Path::new("output"));
-        output.write_all(text.as_bytes()).map_err(|e| crate::Error::io(path, e))?;
-        output.finish()?;
+        super::json::write(path, "bench", all)?;
     }
     Ok(())
 }

@@ -5,11 +5,14 @@ mod report;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::run::input::{self, Align, Origin, Sight};
+use super::outputs::Outputs;
+use super::pair::PairArgs;
+use super::run::input::{self, Sight};
+use super::typed::whole;
 use crate::dpd::{Learner, Model, Options, Path, Table, predistort};
 use crate::dsp::{db, wide};
 use crate::flowgraphs::track::Source;
-use crate::iq::{self, Pairs, Recording, Synchroniser};
+use crate::iq::{Pairs, Recording, Synchroniser};
 use crate::metrics::{Band, Linearity, linearity};
 use crate::{Complex64, Error, Result, files};
 
@@ -21,10 +24,8 @@ use crate::{Complex64, Error, Result, files};
 /// Then learn again from what was sent, with --signal for the undistorted signal: the second round knows the PA at the higher peaks.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What was sent to the PA: SigMF, WAV, raw IQ; or a .sigmf-collection or folder that holds both
-    tx: PathBuf,
-    /// What came back
-    rx: Option<PathBuf>,
+    #[command(flatten)]
+    pair: PairArgs,
     /// Only measure ACLR, EVM and NMSE of the pair
     #[arg(long)]
     check: bool,
@@ -40,17 +41,8 @@ pub(crate) struct Args {
     /// The signal to come out undistorted, where TX was predistorted already (default: TX)
     #[arg(long, value_name = "FILE")]
     signal: Option<PathBuf>,
-    /// Format of raw recordings: cf32_le, ci16_le, cu8, ...
-    #[arg(long)]
-    format: Option<iq::Format>,
-    /// auto finds the delay and the carrier offset; none takes the samples as they are; a number is the delay in samples
-    #[arg(long, default_value = "auto", allow_hyphen_values = true)]
-    align: Align,
-    /// Use the common part of recordings of different length
-    #[arg(long)]
-    trim: bool,
     /// Use at most so many samples
-    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    #[arg(long, value_name = "N", default_value = "200000", value_parser = whole::<usize>)]
     samples: usize,
     #[command(flatten, next_help_heading = "Predistorter")]
     dpd: Dpd,
@@ -67,7 +59,7 @@ struct Dpd {
     #[arg(long, default_value = "forward")]
     method: Method,
     /// Samples that the PA remembers
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value = "3", value_parser = whole::<usize>)]
     memory: usize,
     /// How far the predistorter may raise the peaks of the signal, in dB
     #[arg(long, value_name = "DB", default_value_t = 2.0)]
@@ -76,7 +68,7 @@ struct Dpd {
     #[arg(long, value_name = "DB", default_value_t = 0.1)]
     back_off: f64,
     /// Taps of the channel over the air
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = whole::<usize>)]
     taps: usize,
 }
 
@@ -149,17 +141,9 @@ struct Learned {
 const LEAST: usize = 2048;
 
 pub(crate) fn run(args: Args) -> Result<()> {
-    let inputs: Vec<PathBuf> = [Some(&args.tx), args.rx.as_ref(), args.signal.as_ref()]
-        .into_iter()
-        .flatten()
-        .flat_map(|path| [path.clone(), path.with_extension("sigmf-meta"), path.with_extension("sigmf-data")])
-        .collect();
-    if let Some(out) = &args.out {
-        std::fs::create_dir_all(out).map_err(|e| Error::io(out, e))?;
-    }
-    let outputs: Vec<PathBuf> = args.out.iter().flat_map(|out| report::files(out)).chain(args.json.clone()).collect();
-    let outputs: Vec<&std::path::Path> = outputs.iter().map(PathBuf::as_path).collect();
-    files::check_outputs(inputs.iter().map(PathBuf::as_path), &outputs, args.force)?;
+    let files = args.out.iter().flat_map(|out| report::files(out)).chain(args.json.clone()).collect();
+    let recordings = args.pair.files().into_iter().chain(args.signal.as_deref()).collect();
+    Outputs { recordings, files, folder: args.out.as_deref(), force: args.force, ..Outputs::default() }.check()?;
     let pair = read(&args)?;
     let scale = pair.rate.unwrap_or(1.0);
     let band = |signal: &[Complex64]| Band::of(signal, args.channel.bandwidth.map(|w| w / scale), args.channel.spacing.map(|s| s / scale));
@@ -168,19 +152,19 @@ pub(crate) fn run(args: Args) -> Result<()> {
         return report::check(&args, &linearity(&pair.sent, &pair.received, band)?, band, &pair);
     }
     let signal = match &args.signal {
-        Some(path) => Recording::open(path, args.format)?.read_up_to(args.samples)?.into_iter().map(wide).collect(),
+        Some(path) => args.pair.recordings.open(path, 0)?.read_up_to(args.samples)?.into_iter().map(wide).collect(),
         None => pair.sent.clone(),
     };
     let band = band(&signal)?;
     let learned = learn(&args.dpd, &pair, signal, band)?;
+    args.out.as_deref().map_or(Ok(()), files::make_folder)?;
     report::write(&args, &learned, band, &pair)
 }
 
 /// The pair in step, at most as many samples as asked for.
 fn read(args: &Args) -> Result<Pair> {
-    let origin = Origin::Recordings { tx: args.tx.clone(), rx: args.rx.clone(), format: args.format, align: args.align, trim: args.trim };
     let sight = Sight { taps: args.dpd.taps.clamp(1, 64), advance: None, equalize: false };
-    let (source, survey) = input::open(&origin, sight)?;
+    let (source, survey) = input::open(&args.pair.origin(), sight)?;
     let (tx, mut rx, mut sync) = match source {
         Source::Recordings(tx, rx, sync) => (Some(tx), rx, sync),
         Source::Repeated(frame, rx) => (None, rx, Synchroniser::repeated(frame)?),

@@ -38,9 +38,8 @@ fn head() {
     say!("{:<28} {:>8} {:>8} {:>8} {:>8}", "", "ACLR dBc", "upper", "EVM dB", "NMSE dB");
 }
 
-fn write_json(args: &Args, value: &serde_json::Value) -> Result<()> {
-    let Some(path) = &args.json else { return Ok(()) };
-    crate::files::write(path, format!("{value:#}\n").as_bytes())
+fn write_json(args: &Args, value: serde_json::Value) -> Result<()> {
+    args.json.as_deref().map_or(Ok(()), |path| crate::cli::json::write(path, "linearize", value))
 }
 
 fn hertz(band: Band, pair: &Pair) -> (f64, f64) {
@@ -55,7 +54,7 @@ pub(super) fn check(args: &Args, found: &Linearity, band: Band, pair: &Pair) -> 
     row("what came back", found);
     write_json(
         args,
-        &json!({ "samples": pair.sent.len(), "bandwidth": bandwidth, "spacing": spacing, "aclr_dbc": [found.aclr_dbc.0, found.aclr_dbc.1],
+        json!({ "samples": pair.sent.len(), "bandwidth": bandwidth, "spacing": spacing, "aclr_dbc": [found.aclr_dbc.0, found.aclr_dbc.1],
             "evm_db": found.evm_db, "nmse_db": found.nmse_db }),
     )
 }
@@ -81,7 +80,7 @@ pub(super) fn write(args: &Args, learned: &Learned, band: Band, pair: &Pair) -> 
     let sides = |found: &Linearity| [found.aclr_dbc.0, found.aclr_dbc.1];
     write_json(
         args,
-        &json!({
+        json!({
             "samples": pair.sent.len(), "bandwidth": bandwidth, "spacing": spacing,
             "path": if learned.path == dpd::Path::Coupler { "coupler" } else { "air" }, "memory": args.dpd.memory,
             "aclr_measured_dbc": sides(&learned.pair), "aclr_before_dbc": sides(&learned.before), "aclr_after_dbc": sides(&learned.after),

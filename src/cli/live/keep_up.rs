@@ -28,14 +28,14 @@ impl KeepUp {
         let driver = health.overflows.load(Ordering::Relaxed) + health.underflows.load(Ordering::Relaxed);
         let struggled = driver > std::mem::replace(&mut self.driver, driver);
         if lost > 0 {
-            eprintln!("kaflow: the filters do not keep up: {lost} samples were dropped in the last second, at marked places");
+            note!("the filters do not keep up: {lost} samples were dropped in the last second, at marked places");
         } else if struggled {
-            eprintln!("kaflow: the radio's driver does not keep up: samples were lost in the last second, at marked places");
+            note!("the radio's driver does not keep up: samples were lost in the last second, at marked places");
         }
         if lost > 0 && !self.adaptive {
-            eprintln!("kaflow: a lower --rate, fewer filters, a smaller --budget or --adaptive-budget would help");
+            note!("a lower --rate, fewer filters, a smaller --budget or --adaptive-budget would help");
         } else if struggled {
-            eprintln!("kaflow: a lower --rate would help");
+            note!("a lower --rate would help");
         }
         for (filter, (budget, before)) in view.filters.iter().zip(&mut self.budgets) {
             let tracked = filter.probe.read().samples;
@@ -45,7 +45,7 @@ impl KeepUp {
             let smaller = (was * (0.9 * share).clamp(0.1, 0.8)).floor().max(1.0);
             if smaller < was && filter.controls.call(Command::Set("budget".into(), smaller)).is_ok() {
                 *budget = Some(smaller);
-                eprintln!("kaflow: {}: budget {was} -> {smaller}", filter.name);
+                note!("{}: budget {was} -> {smaller}", filter.name);
             }
         }
     }

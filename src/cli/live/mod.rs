@@ -18,6 +18,7 @@ use num_complex::Complex32;
 use serde_json::json;
 
 use super::interrupt;
+use super::recordings::understood;
 use super::run::{
     Sent, Subject, Waveform,
     dashboard::{self, Dashboard, Ends},
@@ -30,7 +31,7 @@ use crate::filter::registry::Settings;
 use crate::flowgraphs::track::{self as graph, Filter, Outcome, Plan, Source, View, Watch};
 use crate::iq::{Recording, State};
 use crate::ofdm::{self, RandomBits, Transmitter};
-use crate::{Error, Result, metrics, radio};
+use crate::{Error, Result, files, metrics, radio};
 use keep_up::KeepUp;
 
 /// What runs when nobody says: a linear filter, and one that knows that amplifiers saturate.
@@ -44,8 +45,8 @@ const START: Duration = Duration::from_millis(500);
 
 pub(super) fn run(args: Args) -> Result<()> {
     let choices = filters::choose(&args.filters.wanted(&DEFAULT, args.params.as_ref())?, "filter", &filters::streams())?;
-    report::check(&args.output, false)?;
     let sweep = args.sweep()?;
+    args.check_outputs(sweep.is_some())?;
     // What is wrong with the rest shows at any rate.
     args.config(args.rate.unwrap_or(1e6))?;
     let (frame, _) = frame(&args, args.rate.unwrap_or(1e6))?;
@@ -59,9 +60,7 @@ pub(super) fn run(args: Args) -> Result<()> {
         Drive::of(&frame, args.amplitude())?.check()?;
     }
     allow(&args, &config)?;
-    if let Some(out) = &args.output.out {
-        std::fs::create_dir_all(out).map_err(|e| Error::io(out, e))?;
-    }
+    args.output.out.as_deref().map_or(Ok(()), files::make_folder)?;
     let session = Session { args: &args, choices: &choices, frame: &frame, waveform };
     match sweep {
         Some(gains) => sweep::run(&session, &config, &gains),
@@ -76,7 +75,7 @@ pub(super) fn run(args: Args) -> Result<()> {
 /// One frame, with an rms of about 1: ours, of a waveform that is known, or what another box repeats.
 fn frame(args: &Args, rate: f64) -> Result<(Vec<Complex32>, Option<ofdm::Config>)> {
     if let Some(path) = &args.tx {
-        let mut recording = Recording::open(path, args.format)?;
+        let mut recording = understood(Recording::open(path, args.format)?)?;
         let frame = recording.read_up_to(LONGEST_FRAME)?;
         let power = metrics::power(&frame);
         if power == 0.0 || recording.len() > LONGEST_FRAME as u64 {
@@ -96,8 +95,8 @@ fn frame(args: &Args, rate: f64) -> Result<(Vec<Complex32>, Option<ofdm::Config>
 /// Asks before anything is transmitted by a real device on a frequency that nobody named.
 fn allow(args: &Args, config: &RadioConfig) -> Result<()> {
     let Some(tx) = config.tx.as_ref().filter(|tx| !simulated(&tx.device)) else { return Ok(()) };
-    eprintln!(
-        "kaflow: {} is going to transmit at {} MHz, {} MHz wide: you need the right to transmit there",
+    note!(
+        "{} is going to transmit at {} MHz, {} MHz wide: you need the right to transmit there",
         tx.device,
         config.frequency / 1e6,
         config.rate / 1e6
@@ -216,7 +215,7 @@ impl Session<'_> {
         if let Some(record) = &record {
             record.tie()?;
         }
-        eprintln!("kaflow: {health}");
+        note!("{health}");
         subject.level = Some((health.rx.mean_dbfs(), health.rx.peak_dbfs(), health.rx.clipped()));
         subject.facts.push(("radio", health.figures().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()));
         // What the synchroniser never saw: the last gap. A device that waits for its reader has read on behind the last sample that was asked for.
@@ -262,7 +261,7 @@ fn facts(config: &RadioConfig, radio: &Radio) -> Vec<(&'static str, serde_json::
 
 /// What to say when there is nothing to report.
 fn not_found(health: &Health) -> Error {
-    Error::Data(match health.received.load(Ordering::Relaxed) {
+    Error::Device(match health.received.load(Ordering::Relaxed) {
         0 => "nothing was received: the stream has not begun, or it has stalled".into(),
         received => format!(
             "the frame was not found in the {received} samples that were received: is the transmitter on, on the same frequency, and strong enough?"
@@ -288,7 +287,7 @@ fn show(view: &View<'_>, health: &Arc<Health>, last: (Instant, u64), queue: usiz
         0 => format!("{:.0} dBFS", health.rx.mean_dbfs()),
         clipped => format!("{:.0} dBFS, {clipped} clipped", health.rx.mean_dbfs()),
     };
-    eprintln!(
+    tell!(
         "{} s: {:.2} MS/s, {level}, NMSE dB: {}; {}; queue {}/{queue}, {} overflows, {} underflows, {} in gaps",
         view.elapsed.as_secs(),
         rate / 1e6,

@@ -4,8 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::blocks::{End, RadioConfig, check_device};
+use crate::cli::outputs::Outputs;
 use crate::cli::run::arguments::{FilterArgs, OutputArgs};
 use crate::cli::run::dashboard::ServeArgs;
+use crate::cli::run::report;
+use crate::cli::typed::whole;
 use crate::{Error, Result, iq, ofdm};
 
 /// Track a channel live: transmit clipped OFDM, receive it, and predict what is received, with any SoapySDR radio.
@@ -33,10 +36,10 @@ pub(in crate::cli) struct Args {
     #[arg(long)]
     pub(super) format: Option<iq::Format>,
     /// Centre frequency in Hz (default: 5.4e9); without it a real device transmits only after a confirmation
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", alias = "frequency", allow_negative_numbers = true)]
     pub(super) freq: Option<f64>,
     /// Samples a second (default: what this machine sustains with these filters)
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", alias = "sample-rate", allow_negative_numbers = true)]
     pub(super) rate: Option<f64>,
     /// Transmit gain in dB; or of one element, NAME=DB, any number of times
     #[arg(long, value_name = "DB", allow_negative_numbers = true)]
@@ -51,10 +54,10 @@ pub(in crate::cli) struct Args {
     #[arg(long)]
     tx_antenna: Option<String>,
     /// Receive channel, or several: 0,1,2,3. Each has filters of its own
-    #[arg(long, value_delimiter = ',', default_value = "0")]
+    #[arg(long, value_delimiter = ',', default_value = "0", value_parser = whole::<usize>)]
     pub(super) channel: Vec<usize>,
     /// Transmit channel
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = whole::<usize>)]
     tx_channel: usize,
     /// Bandwidth of the analogue filters in Hz
     #[arg(long)]
@@ -78,10 +81,10 @@ pub(in crate::cli) struct Args {
     #[arg(long, default_value = "paper")]
     preset: String,
     /// OFDM symbols in the frame that is repeated
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value = "50", value_parser = whole::<usize>)]
     symbols: usize,
     /// Samples that may wait between the driver and the filters
-    #[arg(long, value_name = "SAMPLES", default_value_t = RadioConfig::QUEUE)]
+    #[arg(long, value_name = "SAMPLES", default_value_t = RadioConfig::QUEUE, value_parser = whole::<usize>)]
     queue: usize,
     /// Seconds without a sample after which a radio counts as dead
     #[arg(long, value_name = "SECONDS", default_value_t = RadioConfig::TIMEOUT.as_secs_f64())]
@@ -110,6 +113,20 @@ pub(in crate::cli) struct Args {
 }
 
 impl Args {
+    /// Refuses outputs that could not be written in the end, or that are in the way.
+    pub(super) fn check_outputs(&self, sweep: bool) -> Result<()> {
+        let mut files = report::files_of(&self.output);
+        let names: &[&str] = if sweep { &["sweep.csv", "am-am.csv", "am-am.svg", "am-am.png"] } else { &[] };
+        files.extend(self.output.out.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))));
+        let (force, recordings) = (self.output.force, self.tx.iter().map(PathBuf::as_path).collect());
+        let inputs = self.params.iter().map(PathBuf::as_path).collect();
+        Outputs { recordings, inputs, files, folder: self.output.out.as_deref(), force }.check()?;
+        let Some(folder) = &self.record else { return Ok(()) };
+        let endings = ["tx.sigmf-meta", "tx.sigmf-data", "rx.sigmf-meta", "rx.sigmf-data", "pair.sigmf-collection"];
+        let (recordings, files) = (self.tx.iter().map(PathBuf::as_path).collect(), endings.map(|name| folder.join(name)).to_vec());
+        Outputs { recordings, files, folder: Some(folder), force, ..Outputs::default() }.check()
+    }
+
     /// What is opened, and how.
     pub(super) fn config(&self, rate: f64) -> Result<RadioConfig> {
         for (name, value) in [

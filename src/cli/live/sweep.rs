@@ -1,15 +1,14 @@
 //! The amplifier's drive, step by step, as with a programmable attenuator.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
 use super::Session;
 use crate::blocks::RadioConfig;
-use crate::cli::interrupt;
 use crate::cli::run::{learned, ranked, report};
+use crate::cli::{interrupt, outputs};
 use crate::dsp::db;
 use crate::metrics::{AmCurve, AmPoint};
 use crate::plot::{AmplifierCurve, am_am_pm};
@@ -41,7 +40,7 @@ pub(super) fn run(session: &Session<'_>, config: &RadioConfig, gains: &[f64]) ->
             Some(tx) => tx.gain = Some(gain),
             None => return Err(Error::parameter("sweep-tx-gain", "used with a transmitter", "--rx-only")),
         }
-        eprintln!("kaflow: TX gain {gain} dB");
+        note!("TX gain {gain} dB");
         // A level that fails says so, and takes nothing from the others.
         match level(session, &config, gain) {
             Ok((level, fault)) => {
@@ -51,7 +50,7 @@ pub(super) fn run(session: &Session<'_>, config: &RadioConfig, gains: &[f64]) ->
             Err(error) => failures.push((gain, error)),
         }
         if let Some((gain, error)) = failures.last().filter(|(failed, _)| *failed == gain) {
-            eprintln!("kaflow: TX gain {gain} dB: {error}");
+            crate::cli::voice::complain(format_args!("TX gain {gain} dB: {error}"));
         }
     }
     if !levels.is_empty() {
@@ -170,10 +169,11 @@ fn write(session: &Session<'_>, levels: &[Level], failures: &[(f64, Error)]) -> 
     });
     let failed: Vec<_> = failures.iter().map(|(gain, error)| json!({"tx_gain_db": gain, "error": error.to_string()})).collect();
     let found = json!({"levels": found.collect::<Vec<_>>(), "compression_point_tx_gain_db": amplifier.compression_point, "failed": failed});
-    report::write_json(output, &found)?;
-    if let Some(folder) = &output.out {
+    // The table first: a disk that is full must not take it along.
+    say!("{}", table.trim_end());
+    let json = output.json.as_ref().map(|path| crate::cli::json::write(path, "sweep", found));
+    let page = output.out.as_ref().map(|folder| {
         for (name, text) in [("sweep.csv", &csv), ("am-am.csv", &curves)] {
-            files::check_free(&folder.join(name), output.force)?;
             files::write(&folder.join(name), text.as_bytes())?;
         }
         let curve = |(level, (curve, _)): (&Level, &(Vec<AmPoint>, f64))| AmplifierCurve {
@@ -184,8 +184,7 @@ fn write(session: &Session<'_>, levels: &[Level], failures: &[(f64, Error)]) -> 
         };
         let curves: Vec<_> = levels.iter().zip(&amplifier.levels).map(curve).collect();
         let caption = "Amplitudes as at the largest gain, that of the amplifier for small signals being 1; each drive is fitted to the ones below it.";
-        am_am_pm("The amplifier over its drive", &AmplifierCurve::default(), &curves).captioned(caption).save(folder.join("am-am"))?;
-    }
-    let _ = write!(std::io::stdout().lock(), "{table}");
-    Ok(())
+        am_am_pm("The amplifier over its drive", &AmplifierCurve::default(), &curves).captioned(caption).save(folder.join("am-am")).map(drop)
+    });
+    outputs::all(json.into_iter().chain(page))
 }

@@ -1,38 +1,33 @@
 //! What was received: lines, JSON, files, a page.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::{Args, Outcome, waveform::Waveform};
+use crate::cli::{interrupt, json, outputs};
 use crate::dsp::db;
-use crate::files::{Output, write as write_file};
+use crate::files::write as write_file;
 use crate::ofdm::{Constellation, Curve, Method};
 use crate::plot::{self, AmplifierCurve, Figure};
-use crate::{Complex32, Complex64, Error, Result};
+use crate::{Complex32, Complex64, Result};
 
 pub(super) fn write(args: &Args, file: &Path, outcome: &Outcome) -> Result<()> {
     let lines = lines(outcome);
-    if let Some(path) = &args.json {
-        let mut out = Output::create(path, args.force)?;
-        let text = serde_json::to_string_pretty(&numbers(file, outcome)).map_err(|e| Error::file(path, "json", e.to_string()))?;
-        writeln!(out, "{text}").map_err(|e| Error::io(path, e))?;
-        out.finish()?;
-    }
-    if let Some(folder) = &args.out {
-        std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
-        files(folder, file, outcome, &lines)?;
-    }
+    // The lines first: a disk that is full must not take them along.
     say!("{}", file.display());
     for (name, text) in &lines {
         say!("  {name:<12} {text}");
     }
-    if let Some(folder) = &args.out {
+    let json = args.json.as_ref().map(|path| json::write(path, "receive", numbers(file, outcome)));
+    let page = args.out.as_ref().map(|folder| {
+        crate::files::make_folder(folder)?;
+        files(folder, file, outcome, &lines)?;
         say!("{}", folder.join("report.html").display());
-    }
-    Ok(())
+        Ok(())
+    });
+    outputs::all(json.into_iter().chain(page))
 }
 
 fn hertz(outcome: &Outcome, offset: f64) -> String {
@@ -46,6 +41,9 @@ fn lines(outcome: &Outcome) -> Vec<(&'static str, String)> {
     let helped = if r.helped > 0 { format!(", {} of them with the decoder's feedback", r.helped) } else { String::new() };
     let coded = matches!(&outcome.waveform, Waveform::Station) || matches!(&outcome.waveform, Waveform::Frames(c) if c.code.is_some());
     let decoded = if coded { format!("{} decoded{helped}", r.decoded) } else { "bits decided, no code to check them".into() };
+    if interrupt::requested() {
+        lines.push(("interrupted", "this is what was found until then".into()));
+    }
     if r.found == 0 {
         lines.push(("packets", "0 found".into()));
         lines.push(("hint", hint(outcome)));
@@ -147,6 +145,7 @@ fn numbers(file: &Path, outcome: &Outcome) -> Value {
     json!({
         "file": file.display().to_string(),
         "samples": outcome.samples,
+        "interrupted": interrupt::requested(),
         "sample_rate": outcome.rate,
         "waveform": waveform,
         "waveform_from": outcome.origin,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::iq::Recording;
 use crate::ofdm::{Config, Receiver, receive_wifi};
-use crate::{Complex32, Error, Result};
+use crate::{Complex32, Error, Result, files};
 
 /// Frames as kaflow sends them, or those of 802.11a/g stations, which say themselves how long they are.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ fn by_name(name: &str) -> Result<Waveform> {
     if name.eq_ignore_ascii_case(STATION) {
         return Ok(Waveform::Station);
     }
-    if name.ends_with(".toml") || Path::new(name).is_file() {
+    if name.ends_with(".toml") || name == "-" || Path::new(name).exists() {
         return read(Path::new(name)).map(Waveform::Frames);
     }
     let known = Config::PRESETS.into_iter().chain([STATION]);
@@ -56,7 +56,7 @@ struct Scenario {
 }
 
 fn read(path: &Path) -> Result<Config> {
-    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+    let text = files::read_text(path, files::CONFIGURATION)?;
     let wrong = |e: toml::de::Error| {
         let place = e.span().map_or("waveform".into(), |span| format!("line {}", text[..span.start].matches('\n').count() + 1));
         Error::file(path, place, e.message().replace('\n', " "))

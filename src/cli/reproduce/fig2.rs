@@ -263,9 +263,9 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         1,
         [plot::nmse_over_time("", Axis::new("time step", ""), &curves_of), plot::bars("", Axis::new("asymptotic NMSE", "dB"), &chart)],
     );
-    report.figure(&page.captioned(caption))?;
+    report.figure(&page.captioned(caption));
     let header: Vec<String> = std::iter::once("step".to_owned()).chain(names.iter().map(|n| format!("{n}_nmse"))).collect();
-    report.csv(&header, (0..STEPS).map(|t| std::iter::once(t as f64).chain(curves.iter().map(|c| c[t] / total_power)).collect()))?;
+    report.csv(&header, (0..STEPS).map(|t| std::iter::once(t as f64).chain(curves.iter().map(|c| c[t] / total_power)).collect()));
     report.table(
         &format!("Figure 2: asymptotic one-step NMSE over {done} simulations, parameters scanned on {scan}"),
         "dB",

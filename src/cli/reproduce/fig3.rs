@@ -111,7 +111,7 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         let named = ["true rate (insets)", "estimate (insets)"].map(|name| Mark::line(name, Vec::new()));
         figure.panels.push(named.into_iter().fold(panel.height(460.0).with_insets(0.45, insets), Panel::with));
     }
-    report.figure(&figure)?;
+    report.figure(&figure);
     let header: Vec<String> = ["step".into(), "mean_db".into(), "mean_power_db".into()]
         .into_iter()
         .chain((1..=repetitions.len()).map(|i| format!("run{i}_db")))
@@ -120,7 +120,7 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         &header,
         (0..STEPS)
             .map(|t| [t as f64 + 1.0, mean[t], db(powers(t), 1.0)].into_iter().chain(repetitions.iter().map(|r| r.error[t])).collect()),
-    )?;
+    );
     let at = |step: usize| mean_and_error(&repetitions.iter().map(|r| r.error[step - 1]).collect::<Vec<_>>());
     let lines: Vec<Line> = MOMENTS
         .iter()

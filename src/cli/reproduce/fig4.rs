@@ -116,10 +116,10 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         short.len()
     );
     let page = Figure::compose("Bernoulli-KLMS tracks a moving disc", 2, [plot::fields("", 2, &x, &y, &fields), below]);
-    report.figure(&page.captioned(caption))?;
+    report.figure(&page.captioned(caption));
 
     let header = ["share_of_the_way", "accuracy_1000", "accuracy_4000"].map(String::from);
-    report.csv(&header, (0..LOOKS).map(|k| vec![(k + 1) as f64 / LOOKS as f64, series[0].points[k][1], series[1].points[k][1]]))?;
+    report.csv(&header, (0..LOOKS).map(|k| vec![(k + 1) as f64 / LOOKS as f64, series[0].points[k][1], series[1].points[k][1]]));
     let lines: Vec<Line> = LENGTHS
         .iter()
         .zip([short, long])

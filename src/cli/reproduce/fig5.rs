@@ -8,6 +8,7 @@ use serde_json::{Map, json};
 use super::Size;
 use super::report::{Line, Report, db, mean_and_error};
 use crate::channel::{Scenario, TestBed};
+use crate::cli::recordings::RecordingArgs;
 use crate::cli::run::input::{self, Align, Origin, Sight};
 use crate::cli::tune::score::Data;
 use crate::cli::tune::search::{Plan, search};
@@ -51,7 +52,7 @@ struct Transmission {
 
 pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
     let recorded = size.recordings.clone().map(|(tx, rx)| {
-        let origin = Origin::Recordings { tx, rx: Some(rx), format: None, align: Align::Auto, trim: true };
+        let origin = Origin::Recordings { tx, rx: Some(rx), open: RecordingArgs::default(), tx_channel: 0, align: Align::Auto, trim: true };
         input::open(&origin, Sight { taps: TAPS, advance: None, equalize: false }).map(|(_, survey)| survey)
     });
     let recorded = recorded.transpose()?;
@@ -158,7 +159,7 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         if done > 1 { ", bars of two standard errors" } else { "" },
     );
     let page = Figure::compose(format!("Tracking {what}"), 2, [top, averages, bottom]);
-    report.figure(&page.captioned(caption))?;
+    report.figure(&page.captioned(caption));
 
     let tap_name = |channel: usize, tap: usize| match channels.len() {
         1 => format!("tap{tap}_re"),
@@ -172,7 +173,7 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         let taps = channels.iter().flat_map(|c| c.taps.iter().map(move |tap| tap.get(i).map_or(f64::NAN, |h| h.re)));
         std::iter::once(time(i)).chain(curves.iter().map(|c| c.points[i][1])).chain(taps).collect()
     };
-    report.csv(&header, (0..blocks).map(row))?;
+    report.csv(&header, (0..blocks).map(row));
 
     let parameters: Map<String, serde_json::Value> =
         filters.iter().zip(&settings).map(|((recipe, _), settings)| (recipe.name.to_owned(), json!(settings.values()))).collect();

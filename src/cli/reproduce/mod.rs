@@ -12,9 +12,13 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::interrupt;
-use crate::{Error, Result};
+use serde_json::{Map, json};
+
+use super::outputs::{self, Outputs};
+use super::{interrupt, typed::whole};
+use crate::{Error, Result, files};
 use report::Report;
+pub(super) use report::mean_and_error;
 
 /// Reproduce the figures of Park, Seth, Van Vaerenbergh, "Bayesian Extensions of Kernel Least Mean Squares".
 ///
@@ -24,27 +28,33 @@ pub(crate) struct Args {
     /// Which figure
     #[arg(value_enum)]
     figure: Which,
+    /// What was sent, for fig5 on recordings instead of the test bed
+    #[arg(requires = "rx")]
+    tx: Option<PathBuf>,
+    /// What was received
+    rx: Option<PathBuf>,
     /// Folder for pictures and numbers; made where it is missing
-    #[arg(long)]
+    #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Write the tables of all figures as one JSON file too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// Simulations to average (default: as many as the paper: 2000 for fig2, 11 for fig3; 20 for fig4 and 10 for fig5)
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     runs: Option<usize>,
     /// Packets for each point of receiver (default: 200)
-    #[arg(long, conflicts_with = "runs")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, conflicts_with = "runs")]
     packets: Option<usize>,
     /// Seed of the simulations
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value = "1", value_parser = whole::<u64>)]
     seed: u64,
     /// A tenth of the simulations
     #[arg(long)]
     quick: bool,
-    /// What was sent, for fig5 on recordings instead of the test bed
-    #[arg(long, requires = "rx")]
-    tx: Option<PathBuf>,
-    /// What was received
-    #[arg(long, requires = "tx")]
-    rx: Option<PathBuf>,
+    #[arg(long = "tx", hide = true, conflicts_with = "tx", requires = "rx_option")]
+    tx_option: Option<PathBuf>,
+    #[arg(long = "rx", hide = true, requires = "tx_option")]
+    rx_option: Option<PathBuf>,
     /// Replace results that are there already
     #[arg(long)]
     force: bool,
@@ -87,24 +97,20 @@ impl Size {
 type Study = fn(&Size, &mut Report) -> Result<()>;
 
 pub(crate) fn run(args: Args) -> Result<()> {
-    if args.runs == Some(0) {
-        return Err(Error::parameter("runs", "at least 1", 0));
+    let most = 10_000_000;
+    for (name, number) in [("runs", args.runs), ("packets", args.packets)] {
+        if let Some(number) = number.filter(|n| !(1..=most).contains(n)) {
+            return Err(Error::parameter(name, format!("between 1 and {most}"), number));
+        }
     }
-    if args.packets == Some(0) {
-        return Err(Error::parameter("packets", "at least 1", 0));
-    }
+    let recordings = args.tx.clone().zip(args.rx.clone()).or(args.tx_option.clone().zip(args.rx_option.clone()));
     if args.packets.is_some() && args.figure != Which::Receiver {
         return Err(Error::parameter("packets", "left out: only receiver counts them", "a number"));
     }
-    if args.tx.is_some() && !matches!(args.figure, Which::Fig5 | Which::All) {
+    if recordings.is_some() && !matches!(args.figure, Which::Fig5 | Which::All) {
         return Err(Error::parameter("tx", "left out: only fig5 takes recordings", "a recording"));
     }
-    if args.out.exists() && !args.out.is_dir() {
-        return Err(Error::file(&args.out, "output", "is a file; name a folder"));
-    }
-    std::fs::create_dir_all(&args.out).map_err(|e| Error::io(&args.out, e))?;
-    let size =
-        Size { runs: args.runs.or(args.packets), seed: args.seed, quick: args.quick, recordings: args.tx.clone().zip(args.rx.clone()) };
+    let size = Size { runs: args.runs.or(args.packets), seed: args.seed, quick: args.quick, recordings };
     let studies: [(Which, &str, Study); 6] = [
         (Which::Fig2, "fig2", fig2::run),
         (Which::Fig3, "fig3", fig3::run),
@@ -115,17 +121,26 @@ pub(crate) fn run(args: Args) -> Result<()> {
     ];
     let chosen = || studies.iter().filter(|(which, ..)| args.figure == *which || args.figure == Which::All && *which != Which::Receiver);
     // All refusals come before the first minute of work.
-    for (_, name, _) in chosen() {
-        Report::new(&args.out, name, args.force)?;
-    }
+    let files = chosen().flat_map(|(_, name, _)| Report::new(&args.out, name).files()).chain(args.json.clone()).collect();
+    let inputs = size.recordings.iter().flat_map(|(tx, rx)| [tx.as_path(), rx.as_path()]).collect();
+    Outputs { recordings: inputs, files, folder: Some(&args.out), force: args.force, ..Outputs::default() }.check()?;
+    files::make_folder(&args.out)?;
+    let (mut tables, mut results) = (Map::new(), Vec::new());
     for (_, name, study) in chosen() {
         if interrupt::requested() {
             break;
         }
-        study(&size, &mut Report::new(&args.out, name, args.force)?)?;
+        let mut report = Report::new(&args.out, name);
+        // What one figure cannot be made or written of does not stop the others.
+        results.push(study(&size, &mut report));
+        results.extend(report.failures.into_iter().map(Err));
+        tables.insert((*name).to_owned(), report.table);
+    }
+    if let Some(path) = &args.json {
+        results.push(super::json::write(path, "reproduce", json!({ "studies": tables })));
     }
     if interrupt::requested() {
-        eprintln!("kaflow: interrupted; what was finished is in {}", args.out.display());
+        note!("interrupted; what was finished is in {}", args.out.display());
     }
-    Ok(())
+    outputs::all(results)
 }

@@ -80,8 +80,9 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         })
         .filter(|row| row.score.packets > 0)
         .collect();
-    report.figure(&picture(&rows))?;
-    report.text(".csv", &table(&rows))?;
+    print(&rows, packets);
+    report.figure(&picture(&rows));
+    report.text(".csv", &table(&rows));
     let results: Vec<_> = rows
         .iter()
         .map(|r| {
@@ -104,9 +105,7 @@ pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
         "settings": { "packets": packets, "seed": size.seed, "code": "1/2", "symbols": 10, "clip_db": 6.0, "smoothness": 2.0, "taps": 4,
                       "evm": "carriers weighted by the power of their channel", "ber": "before decoding" },
     });
-    report.text(".json", &format!("{value:#}\n"))?;
-    print(&rows, packets);
-    Ok(())
+    report.json(value)
 }
 
 /// EP needs all that the amplifier makes: at the receiver's own rate only.

@@ -1,13 +1,12 @@
 //! What a study leaves behind: pictures, numbers, and a table.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::files::{Output, check_free};
+use crate::cli::json;
 use crate::plot::{self, Figure};
-use crate::{Error, Result};
+use crate::{Error, Result, files};
 
 /// A value of a study and what it should be.
 pub(super) struct Line {
@@ -23,50 +22,52 @@ pub(super) struct Line {
 pub(super) struct Report {
     folder: PathBuf,
     name: String,
-    force: bool,
+    /// What its JSON file says.
+    pub(super) table: Value,
+    /// What could not be written: no reason to keep the table back.
+    pub(super) failures: Vec<Error>,
 }
 
 impl Report {
-    /// Refuses, before any work, to replace results of the same name.
-    pub(super) fn new(folder: &Path, name: &str, force: bool) -> Result<Self> {
-        let report = Self { folder: folder.into(), name: name.into(), force };
-        let mut files = plot::files(&report.path(""));
-        files.extend([report.path(".csv"), report.path(".json")]);
-        files.iter().try_for_each(|file| check_free(file, force))?;
-        Ok(report)
+    pub(super) fn new(folder: &Path, name: &str) -> Self {
+        Self { folder: folder.into(), name: name.into(), table: Value::Null, failures: Vec::new() }
+    }
+
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        plot::files(&self.path("")).into_iter().chain([self.path(".csv"), self.path(".json")]).collect()
     }
 
     fn path(&self, ending: &str) -> PathBuf {
         self.folder.join(format!("{}{ending}", self.name))
     }
 
-    pub(super) fn figure(&self, figure: &Figure) -> Result<()> {
-        figure.save(self.path("")).map(drop)
+    pub(super) fn figure(&mut self, figure: &Figure) {
+        self.failures.extend(figure.save(self.path("")).err());
     }
 
-    /// Any text, a CSV or JSON file of a form of its own.
-    pub(super) fn text(&self, ending: &str, text: &str) -> Result<()> {
-        let path = self.path(ending);
-        let mut out = Output::create(&path, self.force)?;
-        out.write_all(text.as_bytes()).map_err(|e| Error::io(&path, e))?;
-        out.finish()
+    /// Any text, a CSV file of a form of its own.
+    pub(super) fn text(&mut self, ending: &str, text: &str) {
+        self.failures.extend(files::write(&self.path(ending), text.as_bytes()).err());
+    }
+
+    /// What was found, as JSON.
+    pub(super) fn json(&mut self, found: Value) -> Result<()> {
+        self.table = found.clone();
+        json::write(&self.path(".json"), &format!("reproduce/{}", self.name), found)
     }
 
     /// Columns of numbers.
-    pub(super) fn csv(&self, header: &[String], rows: impl Iterator<Item = Vec<f64>>) -> Result<()> {
-        let path = self.path(".csv");
-        let mut out = Output::create(&path, self.force)?;
+    pub(super) fn csv(&mut self, header: &[String], rows: impl Iterator<Item = Vec<f64>>) {
         let mut text = header.join(",") + "\n";
         for row in rows {
             text += &row.iter().map(|v| format!("{v:?}")).collect::<Vec<_>>().join(",");
             text.push('\n');
         }
-        out.write_all(text.as_bytes()).map_err(|e| Error::io(&path, e))?;
-        out.finish()
+        self.text(".csv", &text);
     }
 
     /// The table on standard output, and as JSON together with `more`.
-    pub(super) fn table(&self, title: &str, unit: &str, lines: &[Line], more: Value) -> Result<()> {
+    pub(super) fn table(&mut self, title: &str, unit: &str, lines: &[Line], more: Value) -> Result<()> {
         say!("{title}");
         say!("  {:<34} {:>10} {:>10} {:>10}", "", format!("here, {unit}"), "+- 2 s.e.", "reference");
         let cell = |v: Option<f64>, decimals| v.map_or(String::new(), |v| format!("{v:.decimals$}"));
@@ -79,16 +80,12 @@ impl Report {
             .iter()
             .map(|l| json!({"name": l.name, "value": l.value, "two_standard_errors": l.error, "reference": l.reference, "note": l.note}))
             .collect();
-        let path = self.path(".json");
-        let mut out = Output::create(&path, self.force)?;
-        let value = json!({"title": title, "unit": unit, "results": rows, "settings": more});
-        serde_json::to_writer_pretty(&mut out, &value).map_err(|e| Error::io(&path, e.into()))?;
-        out.finish()
+        self.json(json!({"title": title, "unit": unit, "results": rows, "settings": more}))
     }
 }
 
 /// Mean and two standard errors.
-pub(super) fn mean_and_error(values: &[f64]) -> (f64, f64) {
+pub(in crate::cli) fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let n = values.len().max(1) as f64;
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);

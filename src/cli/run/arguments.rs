@@ -1,12 +1,12 @@
 //! Groups of arguments that several commands have, and the plain configurations that they stand for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::filters::Wanted;
 use super::input::{Align, Origin};
 use crate::channel::Scenario;
-use crate::cli::parameters::Parameters;
-use crate::{Error, Result, iq};
+use crate::cli::{parameters::Parameters, recordings::RecordingArgs, typed::whole};
+use crate::{Error, Result};
 
 /// Where the streams come from.
 #[derive(clap::Args)]
@@ -15,9 +15,11 @@ pub(in crate::cli) struct InputArgs {
     pub(in crate::cli) tx: Option<PathBuf>,
     /// What was received
     pub(in crate::cli) rx: Option<PathBuf>,
-    /// Format of raw recordings: cf32_le, ci16_le, cu8, ...
-    #[arg(long)]
-    format: Option<iq::Format>,
+    #[command(flatten)]
+    recordings: RecordingArgs,
+    /// The channel of what was sent, from 0
+    #[arg(long, value_name = "N", default_value = "0", value_parser = whole::<usize>)]
+    tx_channel: usize,
     /// auto finds the delay and the carrier offset; none takes the samples as they are; a number is the delay in samples
     #[arg(long, default_value = "auto", allow_hyphen_values = true)]
     align: Align,
@@ -33,22 +35,21 @@ pub(in crate::cli) struct InputArgs {
 }
 
 impl InputArgs {
-    /// The files that are read: of a SigMF recording both.
-    pub(in crate::cli) fn files(&self) -> Vec<PathBuf> {
-        let named = self.tx.iter().chain(&self.rx);
-        named.flat_map(|path| [path.clone(), path.with_extension("sigmf-meta"), path.with_extension("sigmf-data")]).collect()
+    /// The recordings that are read.
+    pub(in crate::cli) fn files(&self) -> Vec<&Path> {
+        self.tx.iter().chain(&self.rx).map(PathBuf::as_path).collect()
     }
 
     /// The recordings, or the test bed as `adjust` wants it.
     pub(in crate::cli) fn origin(&self, adjust: impl FnOnce(&mut Scenario)) -> Result<Origin> {
-        let (align, trim, format) = (self.align, self.trim, self.format);
+        let (align, trim, open, tx_channel) = (self.align, self.trim, self.recordings.clone(), self.tx_channel);
         Ok(match (&self.tx, &self.rx) {
             (None, _) => {
                 let mut scenario = Scenario::preset(self.preset.as_deref().unwrap_or("paper"))?;
                 adjust(&mut scenario);
                 Origin::Bed(Box::new(scenario))
             }
-            (Some(tx), rx) => Origin::Recordings { tx: tx.clone(), rx: rx.clone(), format, align, trim },
+            (Some(tx), rx) => Origin::Recordings { tx: tx.clone(), rx: rx.clone(), open, tx_channel, align, trim },
         })
     }
 }
@@ -56,14 +57,14 @@ impl InputArgs {
 /// Which filters run.
 #[derive(clap::Args)]
 pub(in crate::cli) struct FilterArgs {
-    /// A filter by name, any number of times, or all
-    #[arg(long, value_name = "NAME")]
+    /// Filters by name with commas between, or all
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(in crate::cli) filter: Vec<String>,
     /// Samples that the filters look at
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value = "4", value_parser = whole::<usize>)]
     pub(in crate::cli) taps: usize,
     /// How many of the taps reach ahead (default: what the alignment finds, half of them with --equalize)
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     pub(in crate::cli) advance: Option<usize>,
     #[command(flatten)]
     pub(in crate::cli) parameters: Parameters,
@@ -87,7 +88,7 @@ impl FilterArgs {
 #[derive(clap::Args, Clone)]
 pub(in crate::cli) struct OutputArgs {
     /// Leave the first N samples out of the average
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = whole::<u64>)]
     pub(in crate::cli) skip: u64,
     /// Write the results as JSON
     #[arg(long, value_name = "FILE")]

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use super::memory;
 use crate::{
     Error, Result, files,
     filter::{
@@ -12,6 +13,9 @@ use crate::{
 
 /// Centres that a filter keeps when nobody says: on a stream, a dictionary without a limit would only grow.
 const BUDGET: f64 = 500.0;
+
+/// Centres that a filter has at most when it is built for its complaints alone.
+const COMPLAINTS: u64 = 1 << 18;
 
 /// What a user asks for.
 pub(in crate::cli) struct Wanted<'a> {
@@ -40,9 +44,39 @@ pub(in crate::cli) struct Choice {
 impl Choice {
     /// Fills in what depends on the input's mean power and on how many taps reach ahead, and builds.
     pub(in crate::cli) fn settle(&self, power: f64, advance: usize) -> Result<(Settings, Box<dyn Tracker<f32>>)> {
-        let settings = self.recipe.settle_stream(&self.given, (power * self.taps as f64).sqrt(), self.taps)?.advanced(advance);
-        let tracker = registry::tracker(&settings, self.taps)?;
+        self.settle_for(power, advance, u64::MAX)
+    }
+
+    /// As [`settle`](Self::settle) for a stream of so many samples: memory for more centres is not taken.
+    pub(in crate::cli) fn settle_for(&self, power: f64, advance: usize, samples: u64) -> Result<(Settings, Box<dyn Tracker<f32>>)> {
+        let settings = self.settings(&self.given, power, advance)?;
+        let built = match settings.optional("budget")?.filter(|&budget| budget > samples as f64 && budget.fract() == 0.0) {
+            None => settings.clone(),
+            Some(_) => {
+                let mut given = self.given.clone();
+                given.insert("budget".into(), Value::Number(samples.max(1) as f64));
+                self.settings(&given, power, advance)?
+            }
+        };
+        memory::check([&built], self.taps)?;
+        let tracker = registry::tracker(&built, self.taps).map_err(|error| self.blame(error, power))?;
         Ok((settings, tracker))
+    }
+
+    fn settings(&self, given: &Values, power: f64, advance: usize) -> Result<Settings> {
+        Ok(self.recipe.settle_stream(given, (power * self.taps as f64).sqrt(), self.taps)?.advanced(advance))
+    }
+
+    /// A parameter that nobody gave follows from the input: where it is out of range, the input is.
+    fn blame(&self, error: Error, power: f64) -> Error {
+        match &error {
+            Error::Parameter { name, .. } if self.recipe.has(name) && !self.given.contains_key(name) && !(1e-12..1e12).contains(&power) => {
+                let (rms, name) = (power.sqrt(), self.recipe.name);
+                let size = if rms < 1.0 { "small" } else { "large" };
+                Error::Data(format!("what the filters see has an rms of {rms:.1e}, too {size} for {name}: scale the recordings to about 1"))
+            }
+            _ => error,
+        }
     }
 
     /// The budget that it will have; none for one without centres.
@@ -86,7 +120,7 @@ pub(in crate::cli) fn choose(wanted: &Wanted<'_>, kind: &'static str, known: &[&
         Choice { recipe, given, taps: wanted.taps }
     });
     let choices: Vec<_> = choices.collect();
-    choices.iter().try_for_each(|choice| choice.settle(1.0, 0).map(drop))?;
+    choices.iter().try_for_each(|choice| choice.settle_for(1.0, 0, COMPLAINTS).map(drop))?;
     Ok(choices)
 }
 

@@ -9,9 +9,10 @@ use super::{Sent, Waveform};
 use crate::{
     Error, Result,
     channel::{Scenario, TestBed},
+    cli::recordings::{RecordingArgs, understood},
     flowgraphs::track::Source,
     iq::{
-        self, Pair, Pairs, Recording, Synchroniser,
+        Pair, Pairs, Recording, Synchroniser,
         align::{Alignment, Options, align_recordings},
     },
     metrics,
@@ -45,7 +46,8 @@ pub(in crate::cli) enum Origin {
     Recordings {
         tx: PathBuf,
         rx: Option<PathBuf>,
-        format: Option<iq::Format>,
+        open: RecordingArgs,
+        tx_channel: usize,
         align: Align,
         trim: bool,
     },
@@ -84,6 +86,8 @@ pub(in crate::cli) struct Survey {
     pub(in crate::cli) advance: usize,
     /// Pairs there will be, those in gaps not counted off.
     pub(in crate::cli) total: u64,
+    /// The channel that is taken of what was sent and of what was received, and of how many.
+    pub(in crate::cli) channels: [(usize, usize); 2],
     /// The streams in words, the same for the same streams.
     pub(in crate::cli) source: String,
     pub(in crate::cli) waveform: Option<Waveform>,
@@ -91,33 +95,49 @@ pub(in crate::cli) struct Survey {
     pub(in crate::cli) start: (Vec<Complex32>, Vec<Complex32>),
 }
 
+impl Survey {
+    /// Samples of a row of the error curve: fine enough for a picture of short runs; long ones merge rows. Refuses to leave all of them out of the average.
+    pub(in crate::cli) fn row(&self, skip: u64) -> Result<u64> {
+        if skip >= self.total {
+            return Err(Error::parameter("skip", format!("less than the {} samples there are", self.total), skip));
+        }
+        Ok((self.total / 400).clamp(16, 4096))
+    }
+}
+
 /// Opens the streams and looks at their start; refuses what cannot be tracked.
 pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Survey)> {
-    let (tx, rx, format, align, trim) = match origin {
+    let (tx, rx, open, tx_channel, align, trim) = match origin {
         Origin::Bed(scenario) => return bed(scenario, sight),
-        Origin::Recordings { tx, rx, format, align, trim } => (tx, rx, *format, *align, *trim),
+        Origin::Recordings { tx, rx, open, tx_channel, align, trim } => (tx, rx, open, *tx_channel, *align, *trim),
     };
     let (mut tx, mut rx) = match rx {
         None => {
-            let pair = Pair::open(tx).map_err(|error| alone(tx, error))?;
+            let mut pair = Pair::open(tx).map_err(|error| alone(tx, error))?;
+            pair.tx.select(tx_channel)?;
+            pair.rx.select(open.channel)?;
             (pair.tx, pair.rx)
         }
         Some(rx) => {
             if let Some(folder) = [tx, rx].into_iter().find(|path| path.is_dir()) {
                 return Err(Error::file(folder, "recording", "is a folder: give it alone, or name two recordings"));
             }
-            (Recording::open(tx, format)?, Recording::open(rx, format)?)
+            (open.open(tx, tx_channel)?, open.open(rx, open.channel)?)
         }
     };
+    (tx, rx) = (understood(tx)?, understood(rx)?);
+    let channels = [(tx_channel, tx.channels()), (open.channel, rx.channels())];
     let repeated = says(&tx, REPEATED);
     let look = check(trim || repeated, &mut tx, &mut rx)?;
-    let source = format!("{} ({}) and {} ({})", tx.data_path().display(), tx.len(), rx.data_path().display(), rx.len());
+    let part = |(channel, of): (usize, usize)| if of > 1 { format!(", channel {channel} of {of}") } else { String::new() };
+    let words = |r: &Recording, channel| format!("{} ({}{})", r.data_path().display(), r.len(), part(channel));
+    let source = format!("{} and {}", words(&tx, channels[0]), words(&rx, channels[1]));
     let sample_rate = rx.sample_rate().or(tx.sample_rate());
     if repeated {
         let frame = tx.read_up_to(LONGEST_FRAME)?;
         let config = tx.meta().global.extra.get(WAVEFORM).and_then(|value| serde_json::from_value(value.clone()).ok());
         let waveform = config.map(|config| Waveform { config, sent: Sent::Repeated(frame.clone()) });
-        let survey = Survey { sample_rate, total: rx.len(), source, waveform, ..of_frame(&frame, sight)? };
+        let survey = Survey { sample_rate, total: rx.len(), source, waveform, channels, ..of_frame(&frame, sight)? };
         return Ok((Source::Repeated(frame, rx), survey));
     }
     let (sync, found) = match align {
@@ -151,7 +171,8 @@ pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Sur
         return Err(Error::Data(format!("the recordings do not overlap at a delay of {late} samples")));
     }
     let pairs = (pairs.tx, pairs.rx);
-    let survey = Survey { sample_rate, alignment: found, total, source, ..look_at(pairs, found.map_or(0, |a| a.advance), sight)? };
+    let survey =
+        Survey { sample_rate, alignment: found, total, source, channels, ..look_at(pairs, found.map_or(0, |a| a.advance), sight)? };
     let total = survey.total.saturating_sub(survey.advance as u64);
     Ok((Source::Recordings(tx, rx, sync), Survey { total, ..survey }))
 }
@@ -212,6 +233,7 @@ fn look_at((tx, rx): (Vec<Complex32>, Vec<Complex32>), ahead: usize, sight: Sigh
         alignment: None,
         advance,
         total: 0,
+        channels: [(0, 1); 2],
         source: String::new(),
         waveform: None,
         start: (input, target),

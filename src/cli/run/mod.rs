@@ -8,6 +8,7 @@ pub(super) mod dashboard;
 pub(super) mod filters;
 pub(super) mod input;
 pub(super) mod learned;
+pub(super) mod memory;
 mod pictures;
 pub(super) mod report;
 mod signal;

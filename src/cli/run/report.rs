@@ -1,6 +1,10 @@
 //! What a run leaves behind: a table, JSON, curves, pictures, a page.
 
-use std::{fmt::Write as _, io::Write as _, path::Path, time::Duration};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde_json::{Map, Value, json};
 
@@ -11,39 +15,19 @@ use super::{
     ranked, signal,
 };
 use crate::blocks::SyncStatus;
+use crate::cli::outputs;
+use crate::filter::registry::Settings;
 use crate::flowgraphs::track::Outcome;
-use crate::{Error, Result, files, plot};
+use crate::{Result, files, plot};
 
-/// Refuses outputs that are there already, unless they may be replaced, or that could not be written in the end.
-pub(in crate::cli) fn check(output: &OutputArgs, results_may_be_there: bool) -> Result<()> {
-    output.json.iter().try_for_each(|path| check_file(path, output.force))?;
-    let Some(folder) = &output.out else { return Ok(()) };
-    if folder.is_file() {
-        return Err(Error::file(folder, "output", "is a file; name a folder"));
-    }
-    let of = |name: &&str| plot::files(&folder.join(name)).into_iter().chain([folder.join(format!("{name}.csv"))]);
-    let taken = std::iter::once(folder.join("report.html")).chain(pictures::NAMES.iter().flat_map(of)).find(|path| path.exists());
-    match taken {
-        Some(path) if !(output.force || results_may_be_there) => {
-            Err(Error::file(path, "output", "exists already; name another folder or add --force"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A run of hours must not end at a folder that is not there.
-pub(in crate::cli) fn check_file(path: &Path, force: bool) -> Result<()> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
-        return Err(Error::file(path, "output", format!("there is no folder {}", folder.display())));
-    }
-    files::check_free(path, force)
-}
-
-/// Writes `value` as JSON where that is asked for.
-pub(in crate::cli) fn write_json(output: &OutputArgs, value: &Value) -> Result<()> {
-    let Some(path) = &output.json else { return Ok(()) };
-    let text = serde_json::to_string_pretty(value).map_err(|e| Error::file(path, "json", e.to_string()))?;
-    files::write(path, (text + "\n").as_bytes())
+/// The files that a run leaves behind.
+pub(in crate::cli) fn files_of(output: &OutputArgs) -> Vec<PathBuf> {
+    let of = |folder: &PathBuf| {
+        let pictures = pictures::NAMES.iter().map(|name| folder.join(name));
+        let files: Vec<_> = pictures.flat_map(|path| plot::files(&path).into_iter().chain([path.with_extension("csv")])).collect();
+        std::iter::once(folder.join("report.html")).chain(files)
+    };
+    output.json.iter().cloned().chain(output.out.iter().flat_map(of)).collect()
 }
 
 pub(in crate::cli) fn write(output: &OutputArgs, subject: &Subject, outcome: &Outcome) -> Result<()> {
@@ -51,13 +35,14 @@ pub(in crate::cli) fn write(output: &OutputArgs, subject: &Subject, outcome: &Ou
     let figures = signal::figures(subject, filters.first());
     let summary = summary(subject, outcome, &figures);
     // The table first: a disk that is full must not take it along.
-    let _ = write!(std::io::stdout().lock(), "{summary}\n\n{}", table(&filters));
-    write_json(output, &json(subject, outcome, &filters, &figures))?;
-    if let Some(folder) = &output.out {
+    say!("{summary}\n\n{}", table(&filters).trim_end());
+    let json = output.json.as_ref().map(|path| crate::cli::json::write(path, "track", json(subject, outcome, &filters, &figures)));
+    let page = output.out.as_ref().map(|folder| {
         page(subject, &filters, &figures, folder, &summary)?;
-        let _ = writeln!(std::io::stdout().lock(), "{}", folder.join("report.html").display());
-    }
-    Ok(())
+        say!("{}", folder.join("report.html").display());
+        Ok(())
+    });
+    outputs::all(json.into_iter().chain(page))
 }
 
 /// Cycles a sample, in Hz where the rate is known.
@@ -71,6 +56,10 @@ fn summary(subject: &Subject, outcome: &Outcome, figures: &Map<String, Value>) -
     let mut line = format!("{samples} samples in {:.1} s", outcome.elapsed.as_secs_f64());
     if subject.real {
         line += ", real-valued";
+    }
+    if let Some((_, said)) = subject.facts.iter().find(|(name, _)| *name == CHANNELS) {
+        let of = |end: &str| format!("{} of {}", said[end]["channel"], said[end]["channels"]);
+        let _ = write!(line, ", channel {} sent, {} received", of("tx"), of("rx"));
     }
     if subject.skip > 0 {
         let _ = write!(line, ", the first {} not averaged", subject.skip);
@@ -103,6 +92,9 @@ fn found(subject: &Subject, sync: &SyncStatus) -> (f64, f64) {
 fn gap_samples(outcome: &Outcome) -> u64 {
     outcome.sync.iter().map(|sync| sync.gap_samples).max().unwrap_or(0)
 }
+
+/// The fact that says which channels of several are tracked.
+pub(in crate::cli) const CHANNELS: &str = "channels";
 
 const COLUMNS: [&str; 5] = ["filter", "NMSE dB", "centres", "MS/s", "p99 latency"];
 
@@ -154,11 +146,9 @@ fn json(subject: &Subject, outcome: &Outcome, filters: &[Tracked<'_>], figures: 
     let filters: Vec<_> = filters
         .iter()
         .map(|f| {
-            let mut parameters: Map<String, Value> = Map::from_iter([("taps".to_owned(), json!(subject.taps))]);
-            parameters.extend(f.settings.values().iter().map(|(name, value)| (name.clone(), json!(value))));
             json!({
                 "name": f.name,
-                "parameters": parameters,
+                "parameters": parameters(subject.taps, f.settings),
                 "nmse_db": f.total.nmse_db(),
                 "samples": f.summary.series.samples(),
                 "centres": f.summary.centres,
@@ -177,10 +167,20 @@ fn json(subject: &Subject, outcome: &Outcome, filters: &[Tracked<'_>], figures: 
         "interrupted": outcome.interrupted,
         "filters": filters,
     });
+    // Of a test bed, the source is its scenario.
+    if let Some(scenario) = toml::from_str::<Value>(&subject.source).ok().filter(|_| subject.source.trim().contains('\n')) {
+        all["scenario"] = scenario;
+    }
     for (name, fact) in &subject.facts {
         all[*name] = fact.clone();
     }
     all
+}
+
+/// All parameters of a filter, those that nobody gave too.
+pub(in crate::cli) fn parameters(taps: usize, settings: &Settings) -> Map<String, Value> {
+    let own = settings.values().iter().map(|(name, value)| (name.clone(), crate::cli::json::parameter(value)));
+    std::iter::once(("taps".to_owned(), json!(taps))).chain(own).collect()
 }
 
 /// Curves, pictures and the page.
@@ -211,20 +211,27 @@ fn page(subject: &Subject, filters: &[Tracked<'_>], figures: &Map<String, Value>
     } else {
         "what is received is predicted from what was sent"
     };
-    let text = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>kaflow: channel tracking</title>\n\
+    let body = format!(
+        "<p>One step ahead, {task}; the error (NMSE) is relative to the power of what is predicted: the lower the better.<br>{}.</p>\n{}\n\
+         <table class=\"figures\">{table}</table>\n<table>{facts}</table>\n{drawn}<h2>Parameters</h2>\n<table>{parameters}</table>\n",
+        escape(summary),
+        source(subject),
+    );
+    let text = html("kaflow: channel tracking", &body);
+    files::write(&folder.join("report.html"), text.as_bytes())
+}
+
+/// A page of `body` under a title.
+pub(in crate::cli) fn html(title: &str, body: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n\
          <style>:root{{color-scheme:light dark}}body{{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em}}\
          pre{{overflow-x:auto}}th,td{{padding:.1em 1.5em .1em 0;text-align:left;vertical-align:top}}\
          .figures :is(th,td):not(:first-child){{text-align:right;font-variant-numeric:tabular-nums}}summary{{cursor:pointer}}\
          figure{{margin:1.5em 0}}svg{{max-width:100%;height:auto;border-radius:4px}}</style>\n\
-         </head><body>\n<h1>kaflow: channel tracking</h1>\n\
-         <p>One step ahead, {task}; the error (NMSE) is relative to the power of what is predicted: the lower the better.<br>{}.</p>\n{}\n\
-         <table class=\"figures\">{table}</table>\n<table>{facts}</table>\n{drawn}<h2>Parameters</h2>\n<table>{parameters}</table>\n</body></html>\n",
-        escape(summary),
-        source(subject),
-    );
-    files::write(&folder.join("report.html"), text.as_bytes())
+         </head><body>\n<h1>{title}</h1>\n{body}</body></html>\n"
+    )
 }
 
 /// A fact as a reader wants it: three digits behind the point, lists in a row.
@@ -248,7 +255,7 @@ fn source(subject: &Subject) -> String {
     }
 }
 
-fn escape(text: &str) -> String {
+pub(in crate::cli) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

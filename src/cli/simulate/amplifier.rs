@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use crate::channel::{AmplifierConfig, Model, Point, Scenario, Term};
-use crate::{Error, Result};
+use crate::{Error, Result, files};
 
 #[derive(clap::Args, Default)]
 pub(super) struct Amplifier {
@@ -26,7 +26,7 @@ pub(super) struct Amplifier {
     terms: Option<Vec<String>>,
     /// Measured points of an amplifier: CSV with the columns input, output and phase_deg
     #[arg(long, value_name = "FILE")]
-    points: Option<PathBuf>,
+    pub(super) points: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -110,5 +110,6 @@ fn points(path: &Path) -> Result<Vec<Point>> {
         csv::ErrorKind::Io(_) => Error::file(path, "file", e.to_string()),
         _ => Error::file(path, e.position().map_or("header".into(), |p| format!("line {}", p.line())), e.to_string()),
     };
-    csv::Reader::from_path(path).map_err(bad)?.deserialize().collect::<std::result::Result<_, _>>().map_err(bad)
+    let text = files::read(path, files::CONFIGURATION)?;
+    csv::Reader::from_reader(text.as_slice()).deserialize().collect::<std::result::Result<_, _>>().map_err(bad)
 }

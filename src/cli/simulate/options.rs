@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::amplifier::Amplifier;
 use crate::channel::{Doppler, FadingConfig, Profile, Scenario};
+use crate::cli::typed::whole;
 use crate::ofdm::{Clip, Modulation, Rate};
 use crate::{Error, Result, files};
 
@@ -18,13 +19,13 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
     /// How many samples
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<u64>)]
     samples: Option<u64>,
     /// Seed of everything that is random
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<u64>)]
     seed: Option<u64>,
     /// Centre frequency in Hz, for the files only
-    #[arg(long)]
+    #[arg(long, value_name = "HZ", alias = "freq")]
     frequency: Option<f64>,
     /// Real-valued signal, channel and noise
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "true|false")]
@@ -33,7 +34,7 @@ pub(crate) struct Options {
     #[arg(long)]
     snr_db: Option<Maybe>,
     /// Write the true taps for every so many samples
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<u64>)]
     taps_every: Option<u64>,
     #[command(flatten, next_help_heading = "Signal")]
     signal: Signal,
@@ -48,25 +49,25 @@ pub(crate) struct Options {
 #[derive(clap::Args, Default)]
 struct Signal {
     /// Carriers of the grid
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<usize>)]
     fft: Option<usize>,
     /// Carriers in use, pilots included
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<usize>)]
     active: Option<usize>,
     /// Pilot carriers counted from DC, such as -21,-7,7,21, or none
     #[arg(long, allow_hyphen_values = true)]
     pilots: Option<Pilots>,
     /// Cyclic prefix in samples
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<usize>)]
     cyclic_prefix: Option<usize>,
     /// bpsk, qpsk, qam16, qam64 or qam256
     #[arg(long)]
     modulation: Option<Modulation>,
     /// Samples for each sample of the grid
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<usize>)]
     oversampling: Option<usize>,
     /// Raised-cosine edge of a symbol in samples
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<usize>)]
     window: Option<usize>,
     /// Clip so many dB above rms, or none
     #[arg(long)]
@@ -75,25 +76,25 @@ struct Signal {
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "true|false")]
     clip_filter: Option<bool>,
     /// Clip and filter so many times
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<usize>)]
     clip_iterations: Option<usize>,
     /// Frames with a preamble instead of endless data
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "true|false")]
     frames: Option<bool>,
     /// Data symbols in a frame
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<usize>)]
     symbols: Option<usize>,
     /// Code of the frames' payload: 1/2, 2/3 or 3/4
     #[arg(long)]
     code: Option<Rate>,
     /// Silence after a frame in samples
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<usize>)]
     gap: Option<usize>,
     /// Samples a second of the grid, before oversampling
-    #[arg(long)]
+    #[arg(long = "rate", value_name = "HZ", alias = "sample-rate")]
     sample_rate: Option<f64>,
     /// Another payload for the same channel
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<u64>)]
     payload_seed: Option<u64>,
 }
 
@@ -104,7 +105,7 @@ struct Channel {
         "tx_correlation", "rx_correlation"])]
     no_fading: bool,
     /// Taps of an exponential profile, one sample apart
-    #[arg(long, conflicts_with = "profile")]
+    #[arg(long, conflicts_with = "profile", value_parser = whole::<u32>)]
     taps: Option<u32>,
     /// Fall of an exponential profile from tap to tap in dB
     #[arg(long, conflicts_with = "profile")]
@@ -122,13 +123,13 @@ struct Channel {
     #[arg(long)]
     sight_angle_deg: Option<f64>,
     /// So many antennas at both ends
-    #[arg(long, conflicts_with_all = ["tx_antennas", "rx_antennas"])]
+    #[arg(long, conflicts_with_all = ["tx_antennas", "rx_antennas"], value_parser = whole::<usize>)]
     antennas: Option<usize>,
     /// Transmit antennas
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<usize>)]
     tx_antennas: Option<usize>,
     /// Receive antennas
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<usize>)]
     rx_antennas: Option<usize>,
     /// Correlation of neighbouring transmit antennas
     #[arg(long)]
@@ -171,7 +172,7 @@ struct Receiver {
     #[arg(long)]
     dc_im: Option<f64>,
     /// Bits of the converter; 0 is ideal
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<u32>)]
     adc_bits: Option<u32>,
     /// Full scale of the converter in dB above the rms of one part
     #[arg(long)]
@@ -220,6 +221,11 @@ fn set<T: Clone>(slot: &mut T, option: &Option<T>) {
 }
 
 impl Options {
+    /// The files that are read.
+    pub(crate) fn files(&self) -> Vec<&Path> {
+        self.scenario.iter().chain(&self.amplifier.points).map(PathBuf::as_path).collect()
+    }
+
     /// The scenario that the options describe.
     pub(crate) fn scenario(&self) -> Result<Scenario> {
         let mut scenario = match &self.scenario {
@@ -235,16 +241,16 @@ impl Options {
         self.signal.apply(&mut scenario)?;
         self.amplifier.apply(&mut scenario)?;
         self.channel.apply(&mut scenario);
-        self.receiver.apply(&mut scenario);
+        self.receiver.apply(&mut scenario)?;
         Ok(scenario)
     }
 }
 
-/// Reads a scenario; errors name the file and the line.
-fn read(path: &Path) -> Result<Scenario> {
+/// Reads a TOML file, such as a scenario; errors name the file and the line.
+pub(crate) fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     let text = files::read_text(path, files::CONFIGURATION)?;
     toml::from_str(&text).map_err(|e| {
-        let place = e.span().map_or("scenario".into(), |span| format!("line {}", text[..span.start].matches('\n').count() + 1));
+        let place = e.span().map_or("file".into(), |span| format!("line {}", text[..span.start].matches('\n').count() + 1));
         Error::file(path, place, e.message().replace('\n', " "))
     })
 }
@@ -317,10 +323,22 @@ impl Channel {
 }
 
 impl Receiver {
-    fn apply(&self, scenario: &mut Scenario) {
+    fn apply(&self, scenario: &mut Scenario) -> Result<()> {
         let rate = scenario.sample_rate();
         let receiver = &mut scenario.impairments;
         let per_sample = |hz: Option<f64>| hz.map(|hz| hz / rate);
+        // What is given in Hz is refused in Hz.
+        let least = -0.5 * rate;
+        for (name, hz, range) in [
+            ("carrier-offset-hz", self.carrier_offset_hz, least..=0.5 * rate),
+            ("linewidth-hz", self.linewidth_hz, 0.0..=0.5 * rate),
+            ("loop-bandwidth-hz", self.loop_bandwidth_hz, 0.0..=0.15 * rate),
+        ] {
+            if let Some(hz) = hz.filter(|hz| !range.contains(hz)) {
+                let expected = format!("between {} and {} Hz at {rate} samples a second", range.start(), range.end());
+                return Err(Error::parameter(name, expected, hz));
+            }
+        }
         set(&mut receiver.delay, &self.delay);
         set(&mut receiver.sample_offset_ppm, &self.sample_offset_ppm);
         set(&mut receiver.carrier_offset, &per_sample(self.carrier_offset_hz));
@@ -335,5 +353,6 @@ impl Receiver {
         set(&mut receiver.adc_headroom_db, &self.adc_headroom_db);
         set(&mut receiver.drop_rate, &self.drop_rate);
         set(&mut receiver.drop_length, &self.drop_length);
+        Ok(())
     }
 }

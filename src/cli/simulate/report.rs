@@ -42,6 +42,14 @@ impl Levels {
     }
 }
 
+impl Levels {
+    /// The same as JSON.
+    pub(super) fn figures(&self) -> serde_json::Value {
+        let of = |level: &Level| serde_json::json!({ "power": level.power(), "peak_db": db(level.peak, level.power()), "samples": level.samples });
+        serde_json::json!({ "tx": of(&self.tx), "rx": of(&self.rx), "gaps": self.holes, "gap_samples": self.lost })
+    }
+}
+
 /// What was made, one line for each part of the chain.
 pub(super) fn summary(scenario: &Scenario, bed: &TestBed, levels: &Levels) -> String {
     let rate = scenario.sample_rate();

@@ -6,13 +6,16 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use super::run::{
     Subject,
     arguments::{FilterArgs, InputArgs, OutputArgs},
     dashboard::{self, Dashboard, Ends, ServeArgs},
-    filters, input, report,
+    filters::{self, Choice},
+    input, report,
 };
-use super::{interrupt, progress};
+use super::{interrupt, outputs::Outputs, progress, typed::whole};
 use crate::blocks::{IqSink, Track};
 use crate::filter::registry::Settings;
 use crate::flowgraphs::track::{self as graph, Filter, Plan, View, Watch};
@@ -31,16 +34,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
     /// Samples of the test bed
-    #[arg(long, conflicts_with = "tx")]
+    #[arg(long, value_name = "N", conflicts_with = "tx", value_parser = whole::<u64>)]
     samples: Option<u64>,
     /// Seed of the test bed
-    #[arg(long, conflicts_with = "tx")]
+    #[arg(long, conflicts_with = "tx", value_parser = whole::<u64>)]
     seed: Option<u64>,
     /// Parameters from a file, as tune writes it
     #[arg(long, value_name = "FILE.toml")]
     params: Option<PathBuf>,
     /// Threads (default: one for each core)
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     threads: Option<usize>,
     #[command(flatten)]
     output: OutputArgs,
@@ -68,9 +71,9 @@ struct Files {
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
     /// Samples between two savings
-    #[arg(long, value_name = "N", default_value_t = 1 << 18, requires = "checkpoint")]
+    #[arg(long, value_name = "N", default_value = "262144", value_parser = whole::<u64>, requires = "checkpoint")]
     checkpoint_every: u64,
-    /// Go on from the checkpoint, as if never stopped
+    /// Go on from the checkpoint, as if never stopped; where there is none yet, begin
     #[arg(long, requires = "checkpoint")]
     resume: bool,
 }
@@ -78,7 +81,7 @@ struct Files {
 pub(crate) fn run(args: Args) -> Result<()> {
     // What can be refused is refused before anything is read or written.
     let choices = filters::choose(&args.filters.wanted(&DEFAULT, args.params.as_ref())?, "filter", &filters::streams())?;
-    args.files.check(choices.len(), args.output.force)?;
+    args.files.check(choices.len())?;
     if let Some(threads) = args.threads.filter(|threads| !(1..=1024).contains(threads)) {
         return Err(Error::parameter("threads", "between 1 and 1024", threads));
     }
@@ -86,30 +89,32 @@ pub(crate) fn run(args: Args) -> Result<()> {
     if args.input.tx.is_none() && args.files.none() {
         default_folder(&mut output);
     }
-    report::check(&output, args.files.resume)?;
-    let inputs: Vec<PathBuf> = args.input.files().into_iter().chain(args.params.clone()).collect();
-    let outputs: Vec<&Path> =
-        [&output.json, &args.files.predictions, &args.files.checkpoint].into_iter().flatten().map(PathBuf::as_path).collect();
-    files::check_outputs(inputs.iter().map(PathBuf::as_path), &outputs, output.force || args.files.resume)?;
+    let resumed = args.files.resumed()?;
+    let written = args.files.written(&output, &choices);
+    // A run that goes on may replace what it has written itself.
+    let (own, new): (Vec<PathBuf>, Vec<PathBuf>) = written
+        .iter()
+        .cloned()
+        .partition(|path| resumed.as_ref().is_some_and(|c| c.owns(path) || Some(path) == args.files.checkpoint.as_ref()));
+    let inputs = args.params.iter().map(PathBuf::as_path).collect();
+    let mut check = Outputs { recordings: args.input.files(), inputs, files: new, folder: output.out.as_deref(), force: output.force };
+    check.check()?;
+    check = Outputs { files: written.clone(), force: output.force || !own.is_empty(), ..check };
+    check.check()?;
     let origin = args.input.origin(|scenario| {
         scenario.samples = args.samples.unwrap_or(scenario.samples);
         scenario.seed = args.seed.unwrap_or(scenario.seed);
     })?;
     let sight = input::Sight { taps: args.filters.taps, advance: args.filters.advance, equalize: args.input.equalize };
     let (source, survey) = input::open(&origin, sight)?;
-    if output.skip >= survey.total {
-        return Err(Error::parameter("skip", format!("less than the {} samples there are", survey.total), output.skip));
-    }
-    if let Some(out) = &output.out {
-        std::fs::create_dir_all(out).map_err(|e| Error::io(out, e))?;
-    }
-
-    let (settings, trackers): (Vec<Settings>, Vec<_>) =
-        choices.iter().map(|choice| choice.settle(survey.power, survey.advance)).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let row = survey.row(output.skip)?;
+    output.out.as_deref().map_or(Ok(()), files::make_folder)?;
+    let settle = |choice: &Choice| choice.settle_for(survey.power, survey.advance, survey.total);
+    let (settings, trackers): (Vec<Settings>, Vec<_>) = choices.iter().map(settle).collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let subject = Subject {
         source: survey.source,
         level: None,
-        facts: Vec::new(),
+        facts: facts(&survey.channels),
         sample_rate: survey.sample_rate,
         real: survey.real,
         waveform: survey.waveform,
@@ -120,14 +125,16 @@ pub(crate) fn run(args: Args) -> Result<()> {
         equalize: sight.equalize,
         settings,
     };
-    let (resumed, collector) = args.files.checkpoint(&subject)?;
+    for settings in &subject.settings {
+        let values: Vec<_> = settings.values().iter().map(|(name, value)| format!("{name} {value}")).collect();
+        detail!("{}: {}", settings.recipe().name, values.join(", "));
+    }
+    let collector = args.files.checkpoint(&subject, resumed.as_ref(), written)?;
     let done = resumed.as_ref().map_or(0, |c| c.samples);
-    // A row of the error curve: fine enough for a picture of short runs; long ones merge rows.
-    let every = (survey.total / 400).clamp(16, 4096);
     let mut filters = Vec::new();
     for (i, (choice, tracker)) in choices.iter().zip(trackers).enumerate() {
         let name = choice.recipe.name;
-        let mut track = Track::new(tracker).metrics_every(every, output.skip).observed();
+        let mut track = Track::new(tracker).metrics_every(row, output.skip).observed();
         if let Some(checkpoint) = &resumed {
             track.resume(&checkpoint.states[i])?;
         }
@@ -155,6 +162,12 @@ pub(crate) fn run(args: Args) -> Result<()> {
     outcome.fault.map_or(Ok(()), Err)
 }
 
+/// Which channels are tracked, where there are several.
+fn facts([tx, rx]: &[(usize, usize); 2]) -> Vec<(&'static str, Value)> {
+    let end = |(channel, channels): &(usize, usize)| json!({ "channel": channel, "channels": channels });
+    if tx.1.max(rx.1) > 1 { vec![(report::CHANNELS, json!({ "tx": end(tx), "rx": end(rx) }))] } else { Vec::new() }
+}
+
 /// Without files and without any wish for output there is still something to look at.
 fn default_folder(output: &mut OutputArgs) {
     if output.json.is_none() && output.out.is_none() {
@@ -168,7 +181,7 @@ impl Files {
         self.predictions.is_none() && self.checkpoint.is_none()
     }
 
-    fn check(&self, filters: usize, force: bool) -> Result<()> {
+    fn check(&self, filters: usize) -> Result<()> {
         if self.predictions.is_some() && filters != 1 {
             return Err(Error::parameter("predictions", "asked for with exactly one --filter", format!("{filters} filters")));
         }
@@ -178,13 +191,35 @@ impl Files {
         if self.checkpoint_every == 0 {
             return Err(Error::parameter("checkpoint-every", "1 or more", 0));
         }
-        let written = [&self.predictions, &self.checkpoint].into_iter().flatten().filter(|_| !self.resume);
-        written.into_iter().try_for_each(|path| report::check_file(path, force))
+        if let Some(path) = self.checkpoint.as_ref().filter(|path| files::flows(path)) {
+            return Err(Error::file(path, "checkpoint", "must be a file: it is written again and again"));
+        }
+        if self.resume && self.predictions.as_ref().is_some_and(|path| files::flows(path)) {
+            return Err(Error::parameter("predictions", "a file where a run goes on: what was written is cut and continued", "none"));
+        }
+        Ok(())
     }
 
-    /// The checkpoint to go on from, and the one to write.
-    fn checkpoint(&self, subject: &Subject) -> Result<(Option<Checkpoint>, Option<Collector>)> {
-        let Some(path) = &self.checkpoint else { return Ok((None, None)) };
+    /// The checkpoint to go on from, if it is wanted and there.
+    fn resumed(&self) -> Result<Option<Checkpoint>> {
+        self.checkpoint.as_ref().filter(|_| self.resume).map_or(Ok(None), |path| Checkpoint::read(path))
+    }
+
+    /// All files that the run leaves behind.
+    fn written(&self, output: &OutputArgs, choices: &[Choice]) -> Vec<PathBuf> {
+        let mut all = report::files_of(output);
+        all.extend(self.predictions.iter().chain(&self.checkpoint).cloned());
+        for folder in output.out.iter().filter(|_| self.record) {
+            let ports =
+                ["prediction", "error"].into_iter().flat_map(|port| choices.iter().map(move |c| format!("{}-{port}", c.recipe.name)));
+            all.extend(ports.flat_map(|name| [".sigmf-meta", ".sigmf-data"].map(|ending| folder.join(format!("{name}{ending}")))));
+        }
+        all
+    }
+
+    /// Checks that `resumed` belongs to this run, and begins to write checkpoints where that is wanted.
+    fn checkpoint(&self, subject: &Subject, resumed: Option<&Checkpoint>, outputs: Vec<PathBuf>) -> Result<Option<Collector>> {
+        let Some(path) = &self.checkpoint else { return Ok(None) };
         let Subject { source, alignment, advance, taps, skip, equalize, settings, .. } = subject;
         let delay = alignment.map_or(0.0, |a| a.delay);
         let mut run = format!("{source}\ndelay {delay} advance {advance} taps {taps} skip {skip} equalize {equalize}");
@@ -192,8 +227,8 @@ impl Files {
             run += &format!("\n{}", settings.recipe().name);
             settings.values().iter().for_each(|(name, value)| run += &format!(" {name}={value}"));
         }
-        let resumed = if self.resume { Some(Checkpoint::read(path, &run, settings.len())?) } else { None };
-        Ok((resumed, Some(Collector::new(path, run, settings.len(), usize::from(self.predictions.is_some())))))
+        resumed.map_or(Ok(()), |found| found.check(path, &run, settings.len()))?;
+        Ok(Some(Collector::new(path, run, settings.len(), usize::from(self.predictions.is_some()), outputs)))
     }
 
     /// Where a filter's output goes, if anywhere.
@@ -224,8 +259,7 @@ impl Files {
 fn raw(path: &Path, done: u64) -> Result<IqSink> {
     let io = |e| Error::io(path, e);
     if done == 0 {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(path).map_err(io)?;
-        return Ok(IqSink::raw(file, path));
+        return Ok(IqSink::raw(files::stream(path)?, path));
     }
     let file = OpenOptions::new().append(true).open(path).map_err(io)?;
     let found = file.metadata().map_err(io)?.len();
@@ -261,7 +295,7 @@ impl Progress {
             let errors: Vec<_> = view.filters.iter().map(|f| format!("{} {:.1}", f.name, f.probe.read().nmse_db)).collect();
             let gaps = view.sync.first().map_or(0, |sync| sync.gap_samples);
             let seconds = view.elapsed.as_secs();
-            eprintln!("{seconds} s: {now} samples, {:.3} MS/s, {gaps} in gaps, NMSE dB: {}", rate / 1e6, errors.join(", "));
+            tell!("{seconds} s: {now} samples, {:.3} MS/s, {gaps} in gaps, NMSE dB: {}", rate / 1e6, errors.join(", "));
             self.last = (Instant::now(), now);
         }
     }

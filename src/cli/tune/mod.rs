@@ -10,11 +10,13 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
+use super::outputs::{self, Outputs};
 use super::run::{
     arguments::{FilterArgs, InputArgs},
     filters::{self, Choice, choose},
     input,
 };
+use super::typed::whole;
 use super::{interrupt, parallel, progress};
 use crate::filter::registry::{self, Likelihood};
 use crate::{Error, Result};
@@ -36,20 +38,26 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Method::Search)]
     method: Method,
     /// Samples to tune on (default: 2000, and at least four times the budget, so that the budget binds)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     samples: Option<usize>,
     /// Samples at the start that are learned from but not scored (default: a quarter)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     burn_in: Option<usize>,
     /// Candidates for each filter
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value = "200", value_parser = whole::<usize>)]
     candidates: usize,
     /// Seed of the search
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value = "1", value_parser = whole::<u64>)]
     seed: u64,
-    /// Parameter file to write, pictures beside it; or a folder for both
-    #[arg(long, value_name = "PATH", default_value = "params.toml")]
-    out: PathBuf,
+    /// Folder for params.toml and pictures; made where it is missing
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Parameter file to write, pictures beside it (default: params.toml)
+    #[arg(long, short, value_name = "FILE", conflicts_with = "out")]
+    output: Option<PathBuf>,
+    /// Write what was found as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// Replace existing outputs
     #[arg(long)]
     force: bool,
@@ -70,16 +78,17 @@ const FINALISTS: usize = 5;
 const FINAL: usize = 4;
 
 pub(crate) fn run(args: Args) -> Result<()> {
-    if args.candidates == 0 {
-        return Err(Error::parameter("candidates", "at least 1", 0));
+    if !(1..=1_000_000).contains(&args.candidates) {
+        return Err(Error::parameter("candidates", "between 1 and 1000000", args.candidates));
     }
     let (kind, known) = match args.method {
         Method::Search => ("filter", filters::streams()),
         Method::Em => ("filter with a likelihood", registry::RECIPES.iter().filter(|r| r.likelihood.is_some()).map(|r| r.name).collect()),
     };
     let choices = choose(&args.filters.wanted(&["all"], None)?, kind, &known)?;
-    let files = Files::new(&args.out, args.force)?;
-    files.check(choices.iter().map(|choice| choice.recipe.name))?;
+    let files = Files::new(args.out.as_deref(), args.output.as_deref());
+    let written = files.all(choices.iter().map(|choice| choice.recipe.name)).into_iter().chain(args.json.clone()).collect();
+    Outputs { recordings: args.input.files(), files: written, folder: files.folder(), force: args.force, ..Outputs::default() }.check()?;
 
     let origin = args.input.origin(|_| ())?;
     let taps = args.filters.taps;
@@ -125,9 +134,11 @@ pub(crate) fn run(args: Args) -> Result<()> {
     if tuned.is_empty() {
         return Ok(());
     }
-    files.write(&tuned, &pictures, &heading(&args, &data))?;
-    report::print(&tuned, &notes, &files);
-    Ok(())
+    // The table first: a disk that is full must not take it along.
+    report::print(&tuned, &notes);
+    let json = args.json.as_ref().map(|path| super::json::write(path, "tune", report::figures(&tuned, &notes, data.samples())));
+    let written = files.write(&tuned, &pictures, &heading(&args, &data)).map(|()| say!("{}", files.params.display()));
+    outputs::all(json.into_iter().chain([written]))
 }
 
 /// The first lines of the file: what it was made from.

@@ -1,12 +1,13 @@
 //! What tuning leaves behind: the parameter file, pictures, a table.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::files::{Output, check_free};
+use serde_json::{Map, Value, json};
+
+use crate::cli::json;
 use crate::filter::registry::Values;
 use crate::plot::{self, Figure};
-use crate::{Error, Result};
+use crate::{Error, Result, files};
 
 /// A filter with its parameters.
 pub(super) struct Tuned {
@@ -22,22 +23,29 @@ pub(super) struct Tuned {
 
 /// Where it goes.
 pub(super) struct Files {
-    params: PathBuf,
+    pub(super) params: PathBuf,
     /// Pictures are called this and the filter's name.
     pictures: PathBuf,
-    force: bool,
+    folder: Option<PathBuf>,
 }
 
 impl Files {
-    /// A path that ends in `.toml` is the parameter file, pictures beside it; any other is a folder.
-    pub(super) fn new(out: &Path, force: bool) -> Result<Self> {
-        if out.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml")) {
-            let mut stem = out.with_extension("").into_os_string();
-            stem.push("-");
-            return Ok(Self { params: out.into(), pictures: stem.into(), force });
+    /// A folder, or the parameter file with the pictures beside it; a folder that ends in `.toml` is meant as the file.
+    pub(super) fn new(out: Option<&Path>, output: Option<&Path>) -> Self {
+        let file = out.filter(|out| out.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"))).or(output);
+        match (file, out) {
+            (None, Some(out)) => Self { params: out.join("params.toml"), pictures: out.join(""), folder: Some(out.into()) },
+            (file, _) => {
+                let params = file.unwrap_or(Path::new("params.toml"));
+                let mut stem = params.with_extension("").into_os_string();
+                stem.push("-");
+                Self { params: params.into(), pictures: stem.into(), folder: None }
+            }
         }
-        std::fs::create_dir_all(out).map_err(|e| Error::io(out, e))?;
-        Ok(Self { params: out.join("params.toml"), pictures: out.join(""), force })
+    }
+
+    pub(super) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     fn picture(&self, filter: &str) -> PathBuf {
@@ -46,10 +54,9 @@ impl Files {
         path.into()
     }
 
-    /// Refuses, before any work, to replace what is there.
-    pub(super) fn check(&self, mut filters: impl Iterator<Item = &'static str>) -> Result<()> {
-        check_free(&self.params, self.force)?;
-        filters.try_for_each(|filter| plot::files(&self.picture(filter)).iter().try_for_each(|file| check_free(file, self.force)))
+    /// All files for these filters.
+    pub(super) fn all(&self, filters: impl Iterator<Item = &'static str>) -> Vec<PathBuf> {
+        std::iter::once(self.params.clone()).chain(filters.flat_map(|filter| plot::files(&self.picture(filter)))).collect()
     }
 
     pub(super) fn write(&self, tuned: &[Tuned], pictures: &[(&'static str, Figure)], heading: &str) -> Result<()> {
@@ -59,15 +66,14 @@ impl Files {
             let note = if filter.note.is_empty() { String::new() } else { format!(", {}", filter.note) };
             text += &format!("\n# NMSE {:.2} dB{note}\n[{}]\n{values}", filter.db, filter.name);
         }
-        let mut out = Output::create(&self.params, self.force)?;
-        out.write_all(text.as_bytes()).map_err(|e| Error::io(&self.params, e))?;
-        out.finish()?;
+        self.folder.as_deref().map_or(Ok(()), files::make_folder)?;
+        files::write(&self.params, text.as_bytes())?;
         pictures.iter().try_for_each(|(filter, figure)| figure.save(self.picture(filter)).map(drop))
     }
 }
 
 /// The table on standard output.
-pub(super) fn print(tuned: &[Tuned], notes: &[String], files: &Files) {
+pub(super) fn print(tuned: &[Tuned], notes: &[String]) {
     for note in notes {
         say!("{note}");
     }
@@ -81,5 +87,16 @@ pub(super) fn print(tuned: &[Tuned], notes: &[String], files: &Files) {
             say!("{:<12} {}", "", filter.note);
         }
     }
-    say!("{}", files.params.display());
+}
+
+/// The same as JSON.
+pub(super) fn figures(tuned: &[Tuned], notes: &[String], samples: usize) -> Value {
+    let filters: Vec<_> = tuned
+        .iter()
+        .map(|filter| {
+            let parameters: Map<_, _> = filter.values.iter().map(|(name, value)| (name.clone(), json::parameter(value))).collect();
+            json!({ "name": filter.name, "parameters": parameters, "nmse_db": filter.db, "untuned_nmse_db": filter.untuned_db, "tried": filter.tried, "note": filter.note })
+        })
+        .collect();
+    json!({ "samples": samples, "notes": notes, "filters": filters })
 }

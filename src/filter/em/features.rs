@@ -5,7 +5,7 @@ use crate::real::finite;
 
 /// A map `φ` with `φ(c)ᴴφ(x) ≈ k(c, x)`, exact on its centres, which it picks from data: each time the point that the others say least about (pivoted Cholesky;
 /// Fine, Scheinberg 2001).
-pub struct Features<K> {
+pub(crate) struct Features<K> {
     kernel: K,
     centres: Vec<Vec<Complex64>>,
     /// Row `j` holds `φ(c_j)` up to its own component.
@@ -14,7 +14,7 @@ pub struct Features<K> {
 
 impl<K: Kernel<f64>> Features<K> {
     /// At most `most` features, fewer where they leave less than a thousandth of the largest `k(x, x)` unexplained. Points that are not finite are passed over.
-    pub fn pick(kernel: K, points: &[Vec<Complex64>], most: usize) -> Self {
+    pub(crate) fn pick(kernel: K, points: &[Vec<Complex64>], most: usize) -> Self {
         let mut features = Self { kernel, centres: Vec::new(), factor: Vec::new() };
         let points: Vec<&Vec<Complex64>> = points.iter().filter(|p| p.iter().all(|&z| finite(z))).collect();
         let mut left: Vec<f64> = points.iter().map(|p| features.kernel.norm(p)).collect();
@@ -48,17 +48,12 @@ impl<K: Kernel<f64>> Features<K> {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.centres.len()
     }
 
-    /// Whether there are none, as when all points were zero under the kernel.
-    pub fn is_empty(&self) -> bool {
-        self.centres.is_empty()
-    }
-
     /// Appends `φ(x)` to `out`.
-    pub fn map(&self, x: &[Complex64], out: &mut Vec<Complex64>) {
+    pub(crate) fn map(&self, x: &[Complex64], out: &mut Vec<Complex64>) {
         let start = out.len();
         for _ in 0..self.len() {
             let next = self.component(x, &out[start..]);

@@ -209,3 +209,11 @@ fn em_finds_the_variances_behind_a_kernel_filter() {
     near("noise", found.model.noise, noise, 0.2);
     assert!(found.gain_ratio > diffusion / noise, "the exact filter knows less than its last step");
 }
+
+#[test]
+fn noise_about_a_line_is_found() {
+    let x: Vec<_> = (0..400).map(|i| Complex64::new((f64::from(i) * 0.7).sin(), 0.0)).collect();
+    let y: Vec<_> = x.iter().enumerate().map(|(i, x)| x * 2.0 + if i % 2 == 0 { 0.1 } else { -0.1 }).collect();
+    let found = estimate(&x, &y, Forgetting::Fixed(1.0)).unwrap();
+    assert!((found.model.noise - 0.01).abs() < 0.001);
+}

@@ -28,7 +28,7 @@ impl Default for EnsembleConfig {
 
 impl EnsembleConfig {
     /// Names the first parameter that is out of range.
-    pub fn validate(&self) -> Result<()> {
+    pub(crate) fn validate(&self) -> Result<()> {
         require((1..=256).contains(&self.taps), "taps", "between 1 and 256", self.taps as f64)?;
         require(self.advance < self.taps, "advance", "less than taps", self.advance as f64)?;
         require((1..=256).contains(&self.still_taps), "still-taps", "between 1 and 256", self.still_taps as f64)?;

@@ -210,13 +210,8 @@ impl<T: Real> Ensemble<T> {
         })
     }
 
-    /// The parameters.
-    pub fn config(&self) -> &EnsembleConfig {
-        &self.config
-    }
-
     /// The taps of the channel as it is now, newest sample first, for input in the units of `tx`.
-    pub fn taps(&self) -> Vec<Complex64> {
+    pub(crate) fn taps(&self) -> Vec<Complex64> {
         let mut taps = vec![Complex::default(); self.config.taps];
         self.heaviest(&mut taps);
         taps.into_iter().map(|h| Complex64::new(h.re.wide(), h.im.wide()) * self.input.inverse()).collect()
@@ -235,11 +230,6 @@ impl<T: Real> Ensemble<T> {
     /// The constant that the receiver adds.
     pub fn offset(&self) -> Complex64 {
         self.offset
-    }
-
-    /// The part of the weight that the bank for still channels has.
-    pub fn stillness(&self) -> f64 {
-        self.shares[1].wide()
     }
 
     /// The taps of the heaviest member, for the curve's outputs.

@@ -17,7 +17,7 @@ pub(crate) enum Hue {
 
 /// How a line is broken. Two lines of one colour differ in this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dash {
+pub(crate) enum Dash {
     /// One unbroken line.
     Solid,
     /// Long dashes.

@@ -24,15 +24,14 @@ mod values;
 
 use std::any::{Any, TypeId};
 
-pub use look::Dash;
-pub(crate) use look::Hue;
+pub(crate) use look::{Dash, Hue};
 #[cfg(any(feature = "cli", test))]
 pub(crate) use parameter::Spacing;
 pub(crate) use parameter::{Parameter, Preset, Unit};
 pub(super) use parameter::{below_one, log, odd, scaled};
 #[cfg(feature = "cli")]
 pub(crate) use settings::Inputs;
-pub use settings::Settings;
+pub(crate) use settings::Settings;
 pub use values::{Value, Values};
 
 use super::{Filter, KernelFilter, Tracker, canceller, ensemble, krlst, linear, lms, memory_polynomial, nlms, recipes, residual};
@@ -138,7 +137,7 @@ impl Recipe {
     }
 
     /// Whether it predicts a complex stream.
-    pub fn tracks(&self) -> bool {
+    pub(crate) fn tracks(&self) -> bool {
         matches!(self.task(), Task::Regression | Task::Stream)
     }
 

@@ -78,7 +78,7 @@ impl Recipe {
 
 impl Settings {
     /// The filter that they belong to.
-    pub fn recipe(&self) -> &'static Recipe {
+    pub(crate) fn recipe(&self) -> &'static Recipe {
         self.recipe
     }
 
@@ -88,7 +88,7 @@ impl Settings {
     }
 
     /// For streams that are paired so that the taps reach so many samples past the predicted one.
-    pub fn advanced(self, advance: usize) -> Self {
+    pub(crate) fn advanced(self, advance: usize) -> Self {
         Self { advance, ..self }
     }
 
@@ -103,7 +103,7 @@ impl Settings {
     }
 
     /// The number `name`.
-    pub fn number(&self, name: &str) -> Result<f64> {
+    pub(crate) fn number(&self, name: &str) -> Result<f64> {
         self.optional(name)?.ok_or_else(|| Error::parameter(name, "given", "nothing"))
     }
 

@@ -98,7 +98,7 @@ pub(super) fn agree(recipe: &Recipe, kernel: &str, given: &Values, values: &mut 
 
 impl Settings {
     /// The kernel that they name; the linear one for a filter that has no choice.
-    pub fn kernel<T: Real>(&self) -> Result<Box<dyn Kernel<T>>> {
+    pub(crate) fn kernel<T: Real>(&self) -> Result<Box<dyn Kernel<T>>> {
         let gaussian = || Gaussian::new(self.number(SIGMA.name)?);
         Ok(match self.name(KERNEL.name) {
             "gaussian" => Box::new(gaussian()?),

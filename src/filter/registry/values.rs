@@ -18,7 +18,7 @@ pub enum Value {
 
 impl Value {
     /// Reads a value as an option gives it: a number, numbers with commas between, or a name.
-    pub fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         if let Ok(number) = text.parse() {
             return Self::Number(number);
         }

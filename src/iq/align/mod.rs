@@ -78,7 +78,7 @@ fn as_pair<S: serde::Serializer>(z: &Complex64, serializer: S) -> std::result::R
 
 impl Alignment {
     /// A delay, positive when `rx` is late, and nothing else.
-    pub fn only_delay(delay: f64) -> Self {
+    pub(crate) fn only_delay(delay: f64) -> Self {
         Self {
             delay,
             peak: 0.0,
@@ -113,12 +113,12 @@ impl Alignment {
     }
 
     /// What is left of the delay, between -0.5 and 0.5.
-    pub fn fraction(&self) -> f64 {
+    pub(crate) fn fraction(&self) -> f64 {
         self.delay - self.delay.round()
     }
 
     /// The carrier offset in Hz.
-    pub fn cfo_hz(&self, sample_rate: f64) -> f64 {
+    pub(crate) fn cfo_hz(&self, sample_rate: f64) -> f64 {
         self.cfo * sample_rate
     }
 }
@@ -198,7 +198,7 @@ fn refine(tx: &[Complex64], mut rx: Vec<Complex64>, mean: Complex64, coarse: &co
 }
 
 /// [`align`] on the selected channels of two recordings, from where they stand; they are left where they were.
-pub fn align_recordings(tx: &mut Recording, rx: &mut Recording, options: Options) -> Result<Alignment> {
+pub(crate) fn align_recordings(tx: &mut Recording, rx: &mut Recording, options: Options) -> Result<Alignment> {
     if let (Some(a), Some(b)) = (tx.sample_rate(), rx.sample_rate())
         && (a - b).abs() > 1e-3 * a
     {

@@ -93,7 +93,7 @@ pub struct Pairs {
 
 impl Pairs {
     /// Empty again.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.tx.clear();
         self.rx.clear();
         self.gaps.clear();
@@ -228,7 +228,7 @@ impl Synchroniser {
     }
 
     /// Two streams in a place that is known.
-    pub fn known(alignment: Alignment) -> Self {
+    pub(crate) fn known(alignment: Alignment) -> Self {
         Self::new(Reference::Stream(Line::default()), Some(Lock::new(&alignment)), Options::default())
     }
 
@@ -292,12 +292,12 @@ impl Synchroniser {
     }
 
     /// Whether a stream of transmitted samples is expected.
-    pub fn wants_sent(&self) -> bool {
+    pub(crate) fn wants_sent(&self) -> bool {
         matches!(self.reference, Reference::Stream(_))
     }
 
     /// How many samples of `tx` and of `rx` it likes to be given before the next [`run`](Self::run): what bounds its memory.
-    pub fn room(&self) -> (usize, usize) {
+    pub(crate) fn room(&self) -> (usize, usize) {
         let most = if self.lock.is_none() { self.options.samples.max(search::KEEP) } else { search::KEEP };
         let sent = match &self.reference {
             Reference::Stream(line) => most.saturating_sub(line.len()),
@@ -325,12 +325,12 @@ impl Synchroniser {
 
     /// The first of the next received samples has this time on the receiver's clock, in samples from wherever it counts. Time stamps are averaged; one that says that samples are
     /// missing is checked where the place is followed.
-    pub fn stamp(&mut self, samples: f64) {
+    pub(crate) fn stamp(&mut self, samples: f64) {
         self.stamp = Some(samples);
     }
 
     /// Appends the pairs that are certain by now. An error when two streams do not belong together.
-    pub fn run(&mut self, out: &mut Pairs) -> Result<()> {
+    pub(crate) fn run(&mut self, out: &mut Pairs) -> Result<()> {
         self.go(out).map(drop)
     }
 
@@ -341,7 +341,7 @@ impl Synchroniser {
     }
 
     /// No more samples of `tx` or `rx` will come.
-    pub fn end(&mut self, tx: bool, rx: bool) {
+    pub(crate) fn end(&mut self, tx: bool, rx: bool) {
         self.received.ended |= rx;
         if let Reference::Stream(line) = &mut self.reference {
             line.ended |= tx;
@@ -349,7 +349,7 @@ impl Synchroniser {
     }
 
     /// As [`run`](Self::run); true once nothing can follow.
-    pub fn go(&mut self, out: &mut Pairs) -> Result<bool> {
+    pub(crate) fn go(&mut self, out: &mut Pairs) -> Result<bool> {
         loop {
             let step = if self.lock.is_some() { self.make_block(out) } else { self.find()? };
             match step {

@@ -28,10 +28,10 @@ pub enum Rate {
 
 impl Rate {
     /// All of them, the most robust first.
-    pub const ALL: [Self; 3] = [Self::Half, Self::TwoThirds, Self::ThreeQuarters];
+    pub(crate) const ALL: [Self; 3] = [Self::Half, Self::TwoThirds, Self::ThreeQuarters];
 
     /// The name as options and files spell it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Half => "1/2",
             Self::TwoThirds => "2/3",

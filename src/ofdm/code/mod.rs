@@ -72,11 +72,6 @@ impl Code {
         })
     }
 
-    /// Its rate.
-    pub fn rate(&self) -> Rate {
-        self.rate
-    }
-
     /// Data bits in a frame.
     pub fn data_bits(&self) -> usize {
         self.information - CHECKSUM - TAIL
@@ -111,7 +106,7 @@ impl Code {
 
 impl Code {
     /// What the code adds to the soft bits of a payload: for each bit what all the others say of it. A detector that hears this may read better.
-    pub fn feedback(&mut self, soft: &[f32], extrinsic: &mut Vec<f32>) {
+    pub(crate) fn feedback(&mut self, soft: &[f32], extrinsic: &mut Vec<f32>) {
         let coded = self.payload.min(soft.len());
         self.interleaver.gather(&soft[..coded], &mut self.gathered);
         convolution::depuncture(&self.gathered, self.rate, self.information, &mut self.pairs);

@@ -48,10 +48,10 @@ pub enum Method {
 
 impl Method {
     /// All of them, the simplest first.
-    pub const ALL: [Self; 4] = [Self::OneTap, Self::Dar, Self::Bdar, Self::Ep];
+    pub(crate) const ALL: [Self; 4] = [Self::OneTap, Self::Dar, Self::Bdar, Self::Ep];
 
     /// The name as options and files spell it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OneTap => "one-tap",
             Self::Dar => "dar",
@@ -76,7 +76,7 @@ impl std::fmt::Display for Method {
 
 /// One received symbol and what is known of its way.
 #[derive(Clone, Copy, Debug)]
-pub struct Observation<'a> {
+pub(crate) struct Observation<'a> {
     /// The transform's bins, carrier 0 first, scaled such that unit power on a carrier is unit power here.
     pub bins: &'a [Complex32],
     /// The channel on the same bins.
@@ -93,7 +93,7 @@ pub struct Observation<'a> {
 
 /// What a detector makes of a symbol: one value for each active carrier, lowest frequency first, pilots included.
 #[derive(Clone, Debug, Default)]
-pub struct Detected {
+pub(crate) struct Detected {
     /// Estimates of the points, without what is known of the constellation: `D + noise`.
     pub points: Vec<Complex32>,
     /// Variances of that noise.
@@ -108,7 +108,7 @@ pub struct Detected {
 ///
 /// Nothing is allocated from the second symbol on.
 #[derive(Clone, Debug)]
-pub struct Saturation {
+pub(crate) struct Saturation {
     frame: Frame,
     kind: Kind,
 }
@@ -126,7 +126,7 @@ impl Saturation {
     /// `oversampling` says at how many times the carrier grid's rate the amplifier is modelled: where the receiver takes one sample for each of the grid but the
     /// amplifier is analogue, 4; the test bed's own amplifier works on the samples, so that it is the oversampling of the waveform. [`Method::Ep`] needs the receiver's
     /// own bins and takes the waveform's in any case.
-    pub fn new(config: &Config, method: Method, oversampling: usize, curve: &Curve) -> Result<Self> {
+    pub(crate) fn new(config: &Config, method: Method, oversampling: usize, curve: &Curve) -> Result<Self> {
         config.validate()?;
         if !(1..=16).contains(&oversampling) {
             return Err(Error::parameter("oversampling of the amplifier", "from 1 to 16", oversampling));
@@ -143,7 +143,7 @@ impl Saturation {
     }
 
     /// Goes on with another curve.
-    pub fn set_curve(&mut self, curve: &Curve) {
+    pub(crate) fn set_curve(&mut self, curve: &Curve) {
         match &mut self.kind {
             Kind::Bdar(d) => d.set_curve(&mut self.frame, curve),
             Kind::Dar(d) => d.set_curve(&mut self.frame, curve),
@@ -152,7 +152,7 @@ impl Saturation {
     }
 
     /// Reads one symbol.
-    pub fn detect(&mut self, symbol: &Observation<'_>, out: &mut Detected) {
+    pub(crate) fn detect(&mut self, symbol: &Observation<'_>, out: &mut Detected) {
         self.frame.prepare(symbol, out);
         match &mut self.kind {
             Kind::Bdar(d) => d.detect(&mut self.frame, symbol, out),

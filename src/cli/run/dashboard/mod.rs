@@ -88,7 +88,7 @@ impl Dashboard {
             eprintln!("kaflow: open {}", dashboard.url());
         }
         if let Some(address) = args.serve.filter(|address| !address.ip().is_loopback()) {
-            eprintln!("kaflow: others in this network can read what goes between you and {address}, the token too; ssh -L does without it");
+            note!("others in this network can read what goes between you and {address}, the token too; ssh -L does without it");
         }
         Ok(dashboard)
     }

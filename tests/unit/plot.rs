@@ -1,11 +1,13 @@
 //! Pictures: what is drawn is what was given, and every kind renders, whatever the numbers are.
-#![cfg(feature = "cli")]
 
+#[allow(dead_code, unreachable_pub)]
+#[path = "../common/mod.rs"]
 mod common;
 
 use common::read_back;
-use kaflow::Complex64;
-use kaflow::plot::*;
+
+use super::*;
+use crate::Complex64;
 
 /// A small generator: pictures need plausible noise, not good noise.
 struct Noise(u64);

@@ -1,0 +1,71 @@
+//! Whether the filters that are asked for fit into memory: found out before a run instead of by the system's killing it.
+
+use crate::filter::registry::Settings;
+use crate::{Error, Result};
+
+/// Refuses filters that need more memory than there is.
+pub(in crate::cli) fn check<'a>(settings: impl IntoIterator<Item = &'a Settings>, taps: usize) -> Result<()> {
+    let Some(available) = available() else { return Ok(()) };
+    let mut left = available;
+    for settings in settings {
+        let needed = bytes(settings, taps);
+        if needed > left {
+            let gb = |bytes: f64| format!("{:.1} GB", bytes / 1e9);
+            let (name, value) = match settings.number("budget") {
+                Ok(budget) => ("budget", budget),
+                Err(_) => ("taps", taps as f64),
+            };
+            let expected = format!(
+                "so small that {} fits into the {} of memory that are free (it needs {})",
+                settings.recipe().name,
+                gb(left),
+                gb(needed)
+            );
+            return Err(Error::parameter(name, expected, value));
+        }
+        left -= needed;
+    }
+    Ok(())
+}
+
+/// About as many bytes as a filter takes, rather more: centres, and what grows with the square of the weights.
+fn bytes(settings: &Settings, taps: usize) -> f64 {
+    let (taps, number) = (taps as f64, |name: &str| settings.number(name).unwrap_or(0.0));
+    let budget = number("budget");
+    let weights = match settings.recipe().name {
+        "rls" | "kalman" => taps,
+        "mp-rls" => taps * (number("order") + 1.0) / 2.0,
+        "krlst" => budget,
+        _ => 0.0,
+    };
+    32.0 * weights * weights + budget * (16.0 * taps + 80.0)
+}
+
+/// Bytes that can be had, where the system tells: of the machine, or of the group of processes that this one is in.
+fn available() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let free = 1024.0 * line.trim().trim_end_matches("kB").trim().parse::<f64>().ok()?;
+    let group = |name: &str| std::fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse::<f64>().ok();
+    let left = group("memory.max").map(|most| most - group("memory.current").unwrap_or(0.0));
+    Some(left.map_or(free, |left| left.min(free)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::registry::{Value, Values, recipe};
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_its_name() {
+        let with = |name: &str, budget: f64| {
+            let given = Values::from([("budget".into(), Value::Number(budget))]);
+            check([&recipe(name).unwrap().settle_stream(&given, 1.0, 4).unwrap()], 4)
+        };
+        assert!(with("fklms", 5000.0).is_ok() && with("krlst", 100.0).is_ok());
+        if available().is_some() {
+            let error = with("fklms", 1e15).unwrap_err().to_string();
+            assert!(error.starts_with("budget must be so small that fklms fits"), "{error}");
+        }
+    }
+}

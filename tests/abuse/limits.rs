@@ -1,0 +1,42 @@
+//! Numbers that are too large for the machine, and recordings of several channels.
+
+use crate::Bench;
+
+#[test]
+fn a_budget_takes_no_more_memory_than_the_samples_need() {
+    let bench = Bench::new();
+    for filter in ["fklms", "norma", "klms", "qklms"] {
+        bench.works(&format!("track tx.cf32 rx.cf32 --align none --filter {filter} --budget 1e8 --json big.json --force"));
+        bench.works(&format!("track tx.cf32 rx.cf32 --align none --filter {filter} --budget 3000 --json enough.json --force"));
+        let (big, enough) = (bench.json("big.json"), bench.json("enough.json"));
+        assert_eq!(big["filters"][0]["nmse_db"], enough["filters"][0]["nmse_db"], "{filter}");
+        assert_eq!(big["filters"][0]["parameters"]["budget"], 100_000_000, "{filter}");
+    }
+    bench.works("fit t.csv --filter fklms --budget 1e9 -o p.csv");
+}
+
+#[test]
+fn what_memory_cannot_hold_is_refused_before_the_run() {
+    let bench = Bench::new();
+    bench.refuses("track --samples 1e12 --filter fklms --budget 1e9", &["--budget", "memory", "GB"]);
+    bench.refuses("track --samples 500 --filter fklms --budget 1e15", &["--budget"]);
+    bench.refuses("track --samples 500 --filter mp-rls --order 15 --taps 4096", &["--taps", "memory"]);
+    bench.refuses("track --samples 500 --filter ensemble --taps 4096", &["--taps"]);
+}
+
+#[test]
+fn one_channel_of_several_is_chosen_and_named() {
+    let bench = Bench::new();
+    bench.works("simulate --preset a --samples 4e3 --antennas 2 --out m");
+    let done = bench.works("track m --align none --filter nlms --json zero.json");
+    assert!(done.out().contains("channel 0 of 2 sent, 0 of 2 received"), "{}", done.out());
+    bench.works("track m --align none --filter nlms --channel 1 --tx-channel 1 --json one.json");
+    bench.works("track m/tx m/rx --align none --filter nlms --channel 1 --tx-channel 1 --json named.json");
+    let [zero, one, named] = ["zero", "one", "named"].map(|name| bench.json(&format!("{name}.json")));
+    assert_ne!(zero["filters"][0]["nmse_db"], one["filters"][0]["nmse_db"]);
+    assert_eq!(one["filters"][0]["nmse_db"], named["filters"][0]["nmse_db"]);
+    assert_eq!(one["channels"]["rx"]["channel"], 1);
+    assert_eq!(one["channels"]["rx"]["channels"], 2);
+    bench.refuses("track m --filter nlms --channel 2", &["--channel", "got 2"]);
+    assert!(!bench.works("track tx.cf32 rx.cf32 --align none --filter nlms").out().contains("channel"));
+}
