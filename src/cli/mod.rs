@@ -22,6 +22,7 @@ macro_rules! detail {
 }
 
 mod bench;
+mod cancel;
 mod complete;
 #[cfg(feature = "soapy")]
 mod devices;
@@ -77,6 +78,7 @@ struct Cli {
 enum Command {
     Track(Box<track::Args>),
     Bench(bench::Args),
+    Cancel(Box<cancel::Args>),
     Fit(fit::Args),
     Inspect(inspect::Args),
     Linearize(Box<linearize::Args>),
@@ -121,6 +123,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Track(args) => track::run(*args),
         Command::Bench(args) => bench::run(args),
+        Command::Cancel(args) => cancel::run(*args),
         Command::Fit(args) => fit::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Linearize(args) => linearize::run(*args),

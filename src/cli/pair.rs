@@ -20,7 +20,7 @@ pub(super) struct PairArgs {
     tx_channel: usize,
     /// auto finds the delay and the carrier offset; none takes the samples as they are; a number is the delay in samples
     #[arg(long, default_value = "auto", allow_hyphen_values = true)]
-    align: Align,
+    pub(super) align: Align,
     /// Use the common part of recordings of different length
     #[arg(long)]
     trim: bool,
