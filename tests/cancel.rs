@@ -90,27 +90,148 @@ fn cancel(filter: &str, d: &Duplex) -> Vec<Complex32> {
     d.rx.iter().zip(&prediction).map(|(y, p)| y - p).collect()
 }
 
+fn db(a: f64, b: f64) -> f64 {
+    10.0 * (a / b).log10()
+}
+
 #[test]
-fn survey() {
-    let db = |a: f64, b: f64| 10.0 * (a / b).log10();
-    let filters = std::env::var("FILTERS").unwrap_or("ensemble".into());
-    for name in filters.split(',') {
-        for oversampling in [1, 2] {
-            for seed in [11, 12] {
-                let d = duplex(60_000, seed, oversampling, None);
-                let e = cancel(name, &d);
-                let over = |part: std::ops::Range<usize>| db(power(e[part.clone()].iter().copied()), power(d.noise[part].iter().copied()));
-                print!("{name} {oversampling}x: early {:.2} ", over(2500..3500));
-                print!("steady {:.2} ", over(30_000..60_000));
-                for wanted in [10.0, 20.0] {
-                    let d = duplex(60_000, seed, oversampling, Some(wanted));
-                    let e = cancel(name, &d);
-                    let part = 30_000..60_000;
-                    let left = part.clone().map(|n| e[n] - d.wanted[n]);
-                    print!("SINR {:.2} ", db(power(d.wanted[part].iter().copied()), power(left)));
-                }
-                println!();
-            }
+fn the_noise_floor_is_reached_and_a_wanted_signal_survives() {
+    for (oversampling, seed) in [(1, 31), (2, 32), (1, 33)] {
+        let d = duplex(60_000, seed, oversampling, None);
+        let e = cancel("canceller", &d);
+        let over = |part: std::ops::Range<usize>| db(power(e[part.clone()].iter().copied()), power(d.noise[part].iter().copied()));
+        let (early, steady) = (over(3000..4000), over(30_000..60_000));
+        println!("{oversampling}x, seed {seed}: {early:.2} dB above the noise from sample 3000, {steady:.2} dB in steady state");
+        assert!(early <= 1.0 && steady <= 0.6, "{early:.2} {steady:.2}");
+        for (wanted_db, goal) in [(10.0, 8.8), (20.0, 17.3)] {
+            let d = duplex(60_000, seed, oversampling, Some(wanted_db));
+            let e = cancel("canceller", &d);
+            let part = 30_000..60_000;
+            let left = part.clone().map(|n| e[n] - d.wanted[n]);
+            let sinr = db(power(d.wanted[part].iter().copied()), power(left));
+            println!("{oversampling}x, seed {seed}: wanted at {wanted_db} dB, SINR {sinr:.2} dB");
+            assert!(sinr >= goal, "{sinr:.2} dB instead of {goal}");
         }
+    }
+}
+
+#[test]
+fn a_burst_of_the_wanted_signal_is_not_learned_and_a_jump_of_the_channel_is() {
+    let mut d = duplex(60_000, 34, 1, Some(20.0));
+    // The wanted signal comes and goes.
+    let present = |n: usize| (n / 5000) % 2 == 1;
+    for n in (0..60_000).filter(|&n| !present(n)) {
+        d.rx[n] -= d.wanted[n];
+        d.wanted[n] = Complex32::default();
+    }
+    let e = cancel("canceller", &d);
+    let quiet = (30_000..60_000).filter(|&n| !present(n));
+    let over = db(power(quiet.clone().map(|n| e[n])), power(quiet.map(|n| d.noise[n])));
+    assert!(over < 1.0, "{over:.2} dB above the noise between bursts");
+    let mut d = duplex(60_000, 35, 1, None);
+    d.rx[30_000..].iter_mut().for_each(|y| *y *= Complex32::new(-0.3, 0.9));
+    let e = cancel("canceller", &d);
+    let over = db(power(e[50_000..].iter().copied()), power(d.noise[50_000..].iter().copied()));
+    assert!(over < 1.5, "{over:.2} dB above the noise after a jump");
+}
+
+#[test]
+fn scale_silence_and_what_is_not_a_number() {
+    let d = duplex(20_000, 36, 1, None);
+    let plain = cancel("canceller", &d);
+    for (up, down) in [(1e-3, 1.0), (1.0, 1e3)] {
+        let scaled = |x: &[Complex32], by: f32| x.iter().map(|z| z * by).collect::<Vec<_>>();
+        let e = cancel("canceller", &Duplex { tx: scaled(&d.tx, up), rx: scaled(&d.rx, down), wanted: Vec::new(), noise: Vec::new() });
+        let (a, b) = (power(e[5000..].iter().copied()), power(plain[5000..].iter().copied()) * f64::from(down * down));
+        assert!((db(a, b)).abs() < 0.05, "{up} {down}: {:.3} dB", db(a, b));
+    }
+    let mut broken = d;
+    broken.tx[..100].fill(Complex32::default());
+    broken.rx[7000].re = f32::NAN;
+    broken.tx[8000].im = f32::INFINITY;
+    broken.rx[9000] = Complex32::new(1e6, 0.0);
+    let e = cancel("canceller", &broken);
+    let tail = db(power(e[15_000..].iter().copied()), power(broken.noise[15_000..].iter().copied()));
+    assert!(tail < 3.0, "{tail:.2} dB above the noise");
+}
+
+#[cfg(feature = "cli")]
+mod command {
+    use std::{fs, path::Path, time::Duration};
+
+    use assert_cmd::{Command, cargo::cargo_bin};
+    use kaflow::iq::{Datatype, Recording, Writer, sigmf};
+    use serde_json::Value;
+
+    use super::*;
+
+    fn kaflow(directory: &Path, arguments: &str) -> assert_cmd::assert::Assert {
+        Command::new(cargo_bin!("kaflow"))
+            .current_dir(directory)
+            .args(arguments.split_whitespace())
+            .timeout(Duration::from_secs(120))
+            .assert()
+    }
+
+    fn json(path: impl AsRef<Path>) -> Value {
+        serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+    }
+
+    fn write(path: impl AsRef<Path>, samples: &[Complex32], meta: sigmf::Meta) {
+        let mut writer = Writer::create(path, meta, false).unwrap();
+        writer.write(samples).unwrap();
+        writer.finish().unwrap();
+    }
+
+    fn samples(path: impl AsRef<Path>) -> Vec<Complex32> {
+        Recording::open(path.as_ref().with_extension("sigmf-meta"), None).unwrap().read_up_to(usize::MAX).unwrap()
+    }
+
+    #[test]
+    fn what_remains_has_the_place_captures_and_annotations_of_what_was_received() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let d = duplex(30_000, 37, 1, Some(20.0));
+        // Received seven samples late, with a gap that neither has samples for.
+        let late: Vec<_> = d.rx[..7].iter().copied().chain(d.rx[..29_993].iter().copied()).collect();
+        let wanted: Vec<_> = vec![Complex32::default(); 7].into_iter().chain(d.wanted[..29_993].iter().copied()).collect();
+        let mut meta = sigmf::Meta::new(Datatype::CF32_LE, Some(20e6));
+        meta.captures[0].frequency = Some(2.4e9);
+        meta.captures[0].datetime = Some("2024-05-06T07:08:09.000000000Z".into());
+        let note = sigmf::Annotation { sample_start: 100, sample_count: Some(50), label: Some("burst".into()), ..Default::default() };
+        meta.annotations.push(note);
+        write(at("tx"), &d.tx, sigmf::Meta::new(Datatype::CF32_LE, Some(20e6)));
+        write(at("rx"), &late, meta.clone());
+        write(at("wanted"), &wanted, sigmf::Meta::new(Datatype::CF32_LE, Some(20e6)));
+        let run = "cancel tx.sigmf-meta rx.sigmf-meta --wanted wanted.sigmf-meta --skip 10000 --json a.json --out c";
+        kaflow(folder.path(), run).success();
+        let found = json(at("a.json"));
+        assert_eq!((&found["schema"], &found["delay"]), (&"kaflow/cancel".into(), &7.into()));
+        let (total, sinr) = (found["cancellation_db"].as_f64().unwrap(), found["sinr_db"].as_f64().unwrap());
+        println!("{total:.1} dB, SINR {sinr:.1} dB");
+        assert!((27.0..29.0).contains(&total), "{total}: the wanted signal is 28 dB below");
+        assert!(sinr > 16.5 && found["sinr_before_db"].as_f64().unwrap() < -27.0, "{found}");
+        assert_eq!(found["over_frequency"].as_array().unwrap().len(), 32);
+        let cleaned = Recording::open(at("c/cleaned.sigmf-meta"), None).unwrap();
+        assert_eq!((cleaned.len(), cleaned.sample_rate()), (30_000, Some(20e6)));
+        assert_eq!((&cleaned.meta().captures, &cleaned.meta().annotations), (&meta.captures, &meta.annotations));
+        let left = samples(at("c/cleaned"));
+        assert_eq!(left[..7], late[..7], "without a partner as it was received");
+        let (n, far) = (10_000..30_000, 10_000..29_000);
+        assert!(db(power(n.clone().map(|n| late[n])), power(n.map(|n| left[n]))) > 27.0);
+        // Delayed by one, it would not be what was wanted.
+        let error = |shift: usize| power(far.clone().map(|n| left[n] - wanted[n + shift]));
+        assert!(error(0) < 0.1 * error(1));
+        for file in ["spectrum.svg", "spectrum.png", "spectrum.csv"] {
+            assert!(at("c").join(file).metadata().unwrap().len() > 500, "{file}");
+        }
+        // Once learned, it holds for a while.
+        kaflow(folder.path(), "cancel tx.sigmf-meta rx.sigmf-meta --frozen-after 8000 --skip 8000 --json b.json --out f --filter ensemble").success();
+        let frozen = json(at("b.json"))["cancellation_db"].as_f64().unwrap();
+        assert!((20.0..29.0).contains(&frozen), "{frozen}");
+        let output = kaflow(folder.path(), "cancel tx.sigmf-meta rx.sigmf-meta --out c").code(2).get_output().clone();
+        assert!(String::from_utf8(output.stderr).unwrap().contains("--force"));
+        let output = kaflow(folder.path(), "cancel tx.sigmf-meta rx.sigmf-meta --out g --filter nlms,rls").code(2).get_output().clone();
+        assert!(String::from_utf8(output.stderr).unwrap().contains("one filter"));
     }
 }

@@ -98,6 +98,9 @@ pub(in crate::cli) struct Args {
     /// Write what is received, as it is received, and the frame that is sent: a pair of SigMF recordings for track
     #[arg(long, value_name = "DIR", conflicts_with = "sweep_tx_gain")]
     pub(super) record: Option<PathBuf>,
+    /// Cancel our own signal: write what the first filter leaves of what is received, as SigMF, NAME.sigmf-meta and NAME.sigmf-data; its delay and carrier offset are taken out
+    #[arg(long, value_name = "NAME", conflicts_with = "sweep_tx_gain")]
+    pub(super) cancel: Option<PathBuf>,
     /// Transmit without asking
     #[arg(long)]
     pub(super) yes: bool,
@@ -118,6 +121,7 @@ impl Args {
         let mut files = report::files_of(&self.output);
         let names: &[&str] = if sweep { &["sweep.csv", "am-am.csv", "am-am.svg", "am-am.png"] } else { &[] };
         files.extend(self.output.out.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))));
+        files.extend(self.cancel.iter().flat_map(|name| <[PathBuf; 2]>::from(iq::sigmf::files(name))));
         let (force, recordings) = (self.output.force, self.tx.iter().map(PathBuf::as_path).collect());
         let inputs = self.params.iter().map(PathBuf::as_path).collect();
         Outputs { recordings, inputs, files, folder: self.output.out.as_deref(), force }.check()?;
