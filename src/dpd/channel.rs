@@ -37,22 +37,25 @@ impl Path {
     ///
     /// Errors are compared as if on other samples: with `p` taps fitted to a block of `n`, by generalised cross-validation, `error / (1 − p/n)²` (Golub, Heath, Wahba 1979).
     pub fn find(sent: &[Complex64], received: &[Complex64], taps: usize, advance: usize) -> Self {
-        let error = |block: usize| {
+        let error = |block: usize, moving: bool| {
             let part = block.min(sent.len());
+            let fitted = if moving { 2 * taps } else { taps };
             let blocks = sent.chunks_exact(part).zip(received.chunks_exact(part));
             let (mut left, mut count) = (0.0, 0);
             for (x, y) in blocks.filter(|(x, _)| x.len() > 8 * taps) {
                 let from = taps;
-                let Some(response) = fit(x, y, from, taps, advance) else { continue };
+                let Some(response) = fit(x, y, from, taps, advance, moving) else { continue };
                 left += response.left(x, y, from);
                 count += y.len() - advance - from;
             }
-            left / count.max(1) as f64 / (1.0 - 2.0 * taps as f64 / part as f64).powi(2)
+            left / count.max(1) as f64 / (1.0 - fitted as f64 / part as f64).powi(2)
         };
-        let still = error(usize::MAX);
+        let still = error(usize::MAX, false);
         let blocks = [8000, 4000, 2000, 1000, 500, 250].into_iter().filter(|&block| block >= 16 * taps && 4 * block <= sent.len());
-        let best = blocks.map(|block| (block, error(block))).min_by(|a, b| a.1.total_cmp(&b.1));
-        match best {
+        let tried: Vec<(usize, f64)> = blocks.map(|block| (block, error(block, true))).collect();
+        let least = tried.iter().map(|t| t.1).fold(f64::INFINITY, f64::min);
+        // The longest that is as good as any: fewer taps to find.
+        match tried.into_iter().find(|t| t.1 <= 1.05 * least) {
             Some((block, moving)) if moving < 0.79 * still => Self::Air { taps, advance, block },
             _ => Self::Coupler,
         }
@@ -97,9 +100,16 @@ fn place(n: usize, from: usize, end: usize) -> f64 {
     2.0 * (n - from) as f64 / (end - from) as f64 - 1.0
 }
 
-/// The taps that make most of `received`, from sample `from` on, out of `sent`; none where there is nothing to find them by.
-pub(super) fn fit(sent: &[Complex64], received: &[Complex64], from: usize, taps: usize, advance: usize) -> Option<Response> {
-    let (size, end) = (2 * taps, received.len() - advance);
+/// The taps that make most of `received`, from sample `from` on, out of `sent`, along straight lines where they move; none where there is nothing to find them by.
+pub(super) fn fit(
+    sent: &[Complex64],
+    received: &[Complex64],
+    from: usize,
+    taps: usize,
+    advance: usize,
+    moving: bool,
+) -> Option<Response> {
+    let (size, end) = (if moving { 2 * taps } else { taps }, received.len() - advance);
     let (mut matrix, mut right) = (vec![Complex64::ZERO; size * size], vec![Complex64::ZERO; size]);
     let mut row = vec![Complex64::ZERO; size];
     let mut energy = 0.0;
@@ -107,7 +117,9 @@ pub(super) fn fit(sent: &[Complex64], received: &[Complex64], from: usize, taps:
         let t = place(n, from, end);
         for l in 0..taps {
             row[l] = sent[n + advance - l];
-            row[taps + l] = row[l] * t;
+            if moving {
+                row[taps + l] = row[l] * t;
+            }
         }
         energy += sent[n].norm_sqr();
         for i in 0..size {
@@ -118,7 +130,7 @@ pub(super) fn fit(sent: &[Complex64], received: &[Complex64], from: usize, taps:
     }
     (0..size).for_each(|i| matrix[i * size + i] += RIDGE * energy);
     let found = energy > 0.0 && solve(&mut matrix, &mut right);
-    found.then(|| Response { taps: (0..taps).map(|l| [right[l], right[taps + l]]).collect(), advance })
+    found.then(|| Response { taps: (0..taps).map(|l| [right[l], right.get(taps + l).copied().unwrap_or_default()]).collect(), advance })
 }
 
 /// Adds what a block says of the amplifier, behind a channel that is known: products are those of `basis`, each sent through the channel.

@@ -153,7 +153,7 @@ impl Learner {
         let from = if self.history == 0 { self.reach_back() } else { self.history };
         if let Path::Air { taps, advance, .. } = self.options.path {
             let bent = self.model.apply(&self.sent);
-            let Some(response) = channel::fit(&bent, &self.received, from, taps, advance) else { return Ok(()) };
+            let Some(response) = channel::fit(&bent, &self.received, from, taps, advance, true) else { return Ok(()) };
             channel::add(&mut self.equations, basis, &self.sent, &self.received, &response, from);
             self.solve()?;
         } else {

@@ -1,7 +1,7 @@
 //! A transmitter to linearise: OFDM, an amplifier with or without memory, a way back.
 
 use kaflow::Complex64;
-use kaflow::metrics::welch;
+use kaflow::metrics::{Band, linearity};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rustfft::FftPlanner;
@@ -105,8 +105,7 @@ pub fn fading(u: &[Complex64], doppler: f64, seed: u64) -> Vec<Complex64> {
 
 /// The worse side.
 pub fn aclr(y: &[Complex64]) -> f64 {
-    let psd = welch(y, 4096, 1.0).unwrap();
     let width = (ACTIVE + 1) as f64 / (CARRIERS * OVERSAMPLING) as f64;
-    let (lower, upper) = psd.acpr_db(width, 1.02 * width).unwrap();
+    let (lower, upper) = linearity(y, y, Band { width, spacing: 1.02 * width }).unwrap().aclr_dbc;
     lower.max(upper)
 }

@@ -12,27 +12,26 @@ use link::*;
 const PAIRS: usize = 20_000;
 /// The largest envelope that is sent, for a signal whose rms is about 1.
 const LEVEL: f64 = 3.3;
-/// dB that the signal comes out weaker, as a loop over the air does by itself.
-const BACK_OFF: f64 = 0.1;
 
 /// Learns, inverts and applies four times, from what came `back`; the ACLR of the worse side then.
-fn loops(memory: bool, path: Path, snr_db: f64, seed: u64, back: impl Fn(&[Complex64], u64) -> Vec<Complex64>) -> f64 {
+fn loops(memory: usize, path: Path, (snr_db, back_off_db): (f64, f64), seed: u64, back: impl Fn(&[Complex64], u64) -> Vec<Complex64>) -> f64 {
     let x = ofdm(40, seed);
-    let options = Options { memory: if memory { 3 } else { 0 }, path, ..Options::default() };
+    let options = Options { memory, path, ..Options::default() };
+    let memory = memory > 0;
     let mut learner = Learner::new(options, &x[..8192], LEVEL).unwrap();
     let mut z = x.clone();
     for round in 0..4 {
         let y = noisy(&back(&amplifier(&z, memory), seed + round), snr_db, seed + 100 + round);
         learner.forget(0.5);
         learner.push(&z[..PAIRS], &y[..PAIRS]).unwrap();
-        let table = Table::invert(&learner.model().unwrap(), &x[..PAIRS], LEVEL, BACK_OFF).unwrap();
+        let table = Table::invert(&learner.model().unwrap(), &x[..PAIRS], LEVEL, back_off_db).unwrap();
         z = predistort(&table, &x).unwrap();
         assert!(z.iter().all(|z| z.norm() < LEVEL * 1.0001), "never beyond the level");
     }
     let (without, with) = (amplifier(&x, memory), amplifier(&z, memory));
     let power = |y: &[Complex64]| y.iter().map(Complex64::norm_sqr).sum::<f64>();
     let lost = 10.0 * (power(&without) / power(&with)).log10();
-    assert!((0.0..0.2).contains(&lost), "{lost:.2} dB of power lost");
+    assert!((back_off_db - 0.1..back_off_db + 0.05).contains(&lost), "{lost:.2} dB of power lost");
     aclr(&with)
 }
 
@@ -44,12 +43,15 @@ fn a_loop_reaches_the_goals_behind_a_coupler_and_over_the_air() {
             let none = aclr(&amplifier(&ofdm(40, seed), memory));
             assert!((-34.0..-30.0).contains(&none), "{none:.1} dBc without predistortion");
             for (snr_db, goal) in [(45.0, goals[0]), (25.0, goals[1])] {
-                let found = loops(memory, Path::Coupler, snr_db, seed, |y, _| y.to_vec());
+                let found = loops(if memory { 3 } else { 0 }, Path::Coupler, (snr_db, 0.1), seed, |y, _| y.to_vec());
                 println!("memory {memory}, seed {seed}, coupler {snr_db} dB: {none:.1} to {found:.1} dBc");
                 assert!(found <= goal, "memory {memory}, coupler {snr_db} dB: {found:.1} dBc instead of {goal}");
             }
-            let air = Path::Air { taps: 8, advance: 0, block: 1000 };
-            let found = loops(memory, air, 30.0, seed, |y, seed| fading(y, 1e-5, seed));
+            // A part of the amplifier's linear memory is the channel's, which cannot be told apart.
+            let air = Path::Air { taps: 6, advance: 0, block: 1000 };
+            // The rounds end a tenth of a dB further from the goal where the signal has higher peaks: room for them is bought with as much power.
+            let (memory_samples, back_off_db) = if memory { (2, 0.2) } else { (0, 0.1) };
+            let found = loops(memory_samples, air, (30.0, back_off_db), seed, |y, seed| fading(y, 1e-5, seed));
             println!("memory {memory}, seed {seed}, air: {none:.1} to {found:.1} dBc");
             assert!(found <= goals[2], "memory {memory}, air: {found:.1} dBc instead of {}", goals[2]);
         }
