@@ -122,7 +122,7 @@ impl Features {
     /// Takes in the next sample, in units of the input's rms, and makes the features but for the image.
     pub(super) fn push(&mut self, x: Complex64) {
         let now = self.time % RING;
-        self.time += 1;
+        self.time = self.time.wrapping_add(1);
         self.samples[now] = x;
         let at = |lag: usize| (now + RING - lag) % RING;
         let (one, two) = (self.samples[at(1)], self.samples[at(2)]);

@@ -121,7 +121,7 @@ impl Check {
         self.sums.iter_mut().zip(&self.recent).for_each(|(sum, x)| *sum += error * x.conj());
         self.error += error.norm_sqr();
         self.input += x.norm_sqr();
-        self.count += 1;
+        self.count = self.count.saturating_add(1);
         if self.count < CHECK {
             return false;
         }
@@ -166,7 +166,7 @@ impl Canceller {
     }
 
     fn step(&mut self, x: Complex64, y: Complex64, learn: bool) -> Complex64 {
-        self.time += 1;
+        self.time = self.time.wrapping_add(1);
         if self.unit == 0.0 {
             self.begin(x, y, learn);
             return Complex64::ZERO;
@@ -198,7 +198,7 @@ impl Canceller {
         }
         if learn && x != Complex64::ZERO {
             self.energy = (self.energy.0 + x.norm_sqr(), self.energy.1 + y.norm_sqr());
-            self.learned += 1;
+            self.learned = self.learned.saturating_add(1);
         }
         if self.learned >= START && self.energy.0.is_normal() && self.energy.1.is_normal() {
             let n = self.learned as f64;
@@ -216,7 +216,7 @@ impl Canceller {
             self.reset();
             return;
         }
-        self.learned += 1;
+        self.learned = self.learned.saturating_add(1);
         if self.learned == POOR {
             self.weights.fade(POORLY);
         }
@@ -250,7 +250,7 @@ impl Canceller {
     fn follow(&mut self, y: Complex64, bare: Complex64) {
         self.block.cross += y * bare.conj();
         self.block.power += bare.norm_sqr();
-        self.block.count += 1;
+        self.block.count = self.block.count.saturating_add(1);
         if self.block.count < BLOCK {
             return;
         }

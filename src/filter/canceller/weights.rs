@@ -22,6 +22,11 @@ pub(super) struct Weights {
     /// The lower triangle of the Gram matrix, in planes, and the Cholesky factor of what it was at the last look.
     gram: (Vec<f64>, Vec<f64>),
     factor: Vec<Complex64>,
+    // Memory for the next one, and for a solution.
+    #[serde(skip)]
+    spare: Vec<Complex64>,
+    #[serde(skip)]
+    step: Vec<Complex64>,
     /// Sums of targets, and of errors since the last look.
     right: (Vec<f64>, Vec<f64>),
     gradient: (Vec<f64>, Vec<f64>),
@@ -55,8 +60,8 @@ pub(super) struct Belief<'a> {
     pub(super) window: f64,
 }
 
-fn complex((re, im): &(Vec<f64>, Vec<f64>)) -> Vec<Complex64> {
-    re.iter().zip(im).map(|(&re, &im)| Complex64::new(re, im)).collect()
+fn complex((re, im): &(Vec<f64>, Vec<f64>)) -> impl Iterator<Item = Complex64> {
+    re.iter().zip(im).map(|(&re, &im)| Complex64::new(re, im))
 }
 
 impl Weights {
@@ -68,6 +73,8 @@ impl Weights {
             im: zeros(),
             gram: (vec![0.0; size * size], vec![0.0; size * size]),
             factor: Vec::new(),
+            spare: Vec::new(),
+            step: Vec::new(),
             right: (zeros(), zeros()),
             gradient: (zeros(), zeros()),
             mass: 0.0,
@@ -79,7 +86,7 @@ impl Weights {
 
     pub(super) fn fits(&self, other: &Self) -> bool {
         let lengths = |w: &Self| [w.size, w.re.len(), w.im.len(), w.gram.0.len(), w.gram.1.len(), w.gradient.0.len(), w.gradient.1.len(), w.right.0.len(), w.right.1.len()];
-        lengths(self) == lengths(other) && (self.factor.is_empty() || self.factor.len() == self.gram.0.len())
+        self.left > 0 && lengths(self) == lengths(other) && (self.factor.is_empty() || self.factor.len() == self.gram.0.len())
     }
 
     /// The sum over some of the features.
@@ -94,7 +101,7 @@ impl Weights {
         let eager = self.is_eager();
         let (to, what) = if eager { (&mut self.right, target) } else { (&mut self.gradient, error) };
         f64::dispatch(level, Axpy { to, f, step: gain.conj() * what * weight });
-        self.count += 1;
+        self.count = self.count.wrapping_add(1);
         let amount = if eager { weight } else { weight * LAZY as f64 };
         if eager || self.count.is_multiple_of(LAZY) {
             f64::dispatch(level, Accumulate { gram: &mut self.gram, f, amount: amount * gain.norm_sqr() });
@@ -115,12 +122,14 @@ impl Weights {
             self.fade(belief.window / self.mass);
         }
         let n = self.size;
-        let mut matrix = complex(&self.gram);
+        self.spare.clear();
+        self.spare.extend(complex(&self.gram));
         for i in 0..n {
-            matrix[i * n + i] += belief.noise * belief.prior[i] + 1e-12 * self.mass;
+            self.spare[i * n + i] += belief.noise * belief.prior[i] + 1e-12 * self.mass;
         }
-        if factor(&mut matrix, n) {
-            (self.factor, self.looked) = (matrix, self.mass);
+        if factor(&mut self.spare, n) {
+            std::mem::swap(&mut self.factor, &mut self.spare);
+            self.looked = self.mass;
         }
     }
 
@@ -128,12 +137,13 @@ impl Weights {
         if self.factor.is_empty() {
             return;
         }
-        let mut step = complex(if eager { &self.right } else { &self.gradient });
-        substitute(&self.factor, &mut step);
+        self.step.clear();
+        self.step.extend(complex(if eager { &self.right } else { &self.gradient }));
+        substitute(&self.factor, &mut self.step);
         // The matrix has grown since it was inverted.
         let scale = self.looked / self.mass.max(self.looked);
-        if step.iter().all(|z| z.is_finite()) {
-            for (i, z) in step.into_iter().enumerate() {
+        if self.step.iter().all(|z| z.is_finite()) {
+            for (i, z) in self.step.iter().enumerate() {
                 let (re, im) = if eager { (0.0, 0.0) } else { (self.re[i], self.im[i]) };
                 (self.re[i], self.im[i]) = (re + scale * z.re, im + scale * z.im);
             }
@@ -153,7 +163,7 @@ impl Weights {
     pub(super) fn doubt(&mut self, samples: f64) {
         self.fade((samples / self.mass.max(samples)).min(1.0));
         // What the weights would have been learned from.
-        let (n, gram, w) = (self.size, complex(&self.gram), (0..self.size).map(|i| Complex64::new(self.re[i], self.im[i])).collect::<Vec<_>>());
+        let (n, gram, w) = (self.size, complex(&self.gram).collect::<Vec<_>>(), (0..self.size).map(|i| Complex64::new(self.re[i], self.im[i])).collect::<Vec<_>>());
         for i in 0..n {
             let entry = |j: usize| if j <= i { gram[i * n + j] } else { gram[j * n + i].conj() };
             let sum: Complex64 = (0..n).map(|j| entry(j) * w[j]).sum();
