@@ -226,7 +226,8 @@ mod command {
             assert!(at("c").join(file).metadata().unwrap().len() > 500, "{file}");
         }
         // Once learned, it holds for a while.
-        kaflow(folder.path(), "cancel tx.sigmf-meta rx.sigmf-meta --frozen-after 8000 --skip 8000 --json b.json --out f --filter ensemble").success();
+        kaflow(folder.path(), "cancel tx.sigmf-meta rx.sigmf-meta --frozen-after 8000 --skip 8000 --json b.json --out f --filter ensemble")
+            .success();
         let frozen = json(at("b.json"))["cancellation_db"].as_f64().unwrap();
         assert!((20.0..29.0).contains(&frozen), "{frozen}");
         let output = kaflow(folder.path(), "cancel tx.sigmf-meta rx.sigmf-meta --out c").code(2).get_output().clone();

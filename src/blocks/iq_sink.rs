@@ -257,7 +257,8 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     fn store(&mut self) -> crate::Result<usize> {
         let (input, tags) = self.input.slice_with_tags();
         let marked = self.rest.is_some();
-        let mut gaps: Vec<_> = tags.iter().filter(|_| !marked).filter_map(|t| gap_length(&t.tag).map(|missing| (t.index, missing))).collect();
+        let mut gaps: Vec<_> =
+            tags.iter().filter(|_| !marked).filter_map(|t| gap_length(&t.tag).map(|missing| (t.index, missing))).collect();
         gaps.sort_unstable();
         let time_at = |at: usize| tags.iter().filter(|t| t.index == at).find_map(|t| time_ns(&t.tag));
         let Some(target) = &mut self.file else { return Ok(input.len()) };

@@ -4,10 +4,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, fault::guarded, predistort::{Swap, TABLE}, tags};
+use super::{
+    Fault,
+    fault::guarded,
+    predistort::{Swap, TABLE},
+    tags,
+};
 use crate::Complex64;
 use crate::dpd::{Learner, Options, Table};
 use crate::dsp::wide;
+use crate::error::require;
 
 /// How a loop of [`Linearize`] and [`Predistort`](super::Predistort) learns.
 #[derive(Clone, Debug)]
@@ -101,6 +107,7 @@ impl Linearize {
 impl<I: CpuBufferReader<Item = Complex32>> Linearize<I> {
     /// As [`new`](Linearize::new), with buffers of another kind than the default.
     pub fn with_buffers(config: LoopConfig, signal: &[Complex32], swap: Swap) -> crate::Result<Self> {
+        require(config.pairs >= 1024, "pairs", "at least 1024", config.pairs as f64)?;
         let signal: Vec<Complex64> = signal.iter().map(|&z| wide(z)).collect();
         let learner = Learner::new(config.options, &signal, config.level)?;
         let (mut sent, mut received) = (I::default(), I::default());

@@ -101,14 +101,7 @@ fn place(n: usize, from: usize, end: usize) -> f64 {
 }
 
 /// The taps that make most of `received`, from sample `from` on, out of `sent`, along straight lines where they move; none where there is nothing to find them by.
-pub(super) fn fit(
-    sent: &[Complex64],
-    received: &[Complex64],
-    from: usize,
-    taps: usize,
-    advance: usize,
-    moving: bool,
-) -> Option<Response> {
+pub(super) fn fit(sent: &[Complex64], received: &[Complex64], from: usize, taps: usize, advance: usize, moving: bool) -> Option<Response> {
     let (size, end) = (if moving { 2 * taps } else { taps }, received.len() - advance);
     let (mut matrix, mut right) = (vec![Complex64::ZERO; size * size], vec![Complex64::ZERO; size]);
     let mut row = vec![Complex64::ZERO; size];

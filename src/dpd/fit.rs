@@ -27,7 +27,14 @@ pub(crate) struct Equations {
 
 impl Equations {
     pub(crate) fn new(size: usize) -> Self {
-        Self { size, matrix: vec![Complex64::ZERO; size * size], right: vec![Complex64::ZERO; size], energy: 0.0, target: 0.0, samples: 0.0 }
+        Self {
+            size,
+            matrix: vec![Complex64::ZERO; size * size],
+            right: vec![Complex64::ZERO; size],
+            energy: 0.0,
+            target: 0.0,
+            samples: 0.0,
+        }
     }
 
     /// What was added so far counts `keep` times as much.

@@ -53,7 +53,9 @@ impl Swapping {
             }
             *done += n;
             at += n;
-            if *done == FADE && let Some((next, _)) = self.next.take() {
+            if *done == FADE
+                && let Some((next, _)) = self.next.take()
+            {
                 self.now = next;
                 if let Some(waiting) = self.waiting.take() {
                     self.swap(waiting);
@@ -72,7 +74,9 @@ mod tests {
 
     /// Gains that grow with the envelope, turned by `phase`, with memory.
     fn table(phase: f64, level: f64) -> Table {
-        let gain = |i: usize| [Complex64::from_polar(1.0 + 0.1 * i as f64, phase), Complex64::from_polar(0.1, -phase)].map(|g| [g.re, g.im]).to_vec();
+        let gain = |i: usize| {
+            [Complex64::from_polar(1.0 + 0.1 * i as f64, phase), Complex64::from_polar(0.1, -phase)].map(|g| [g.re, g.im]).to_vec()
+        };
         let terms = vec![Term { sample: 0, envelope: 0 }, Term { sample: 2, envelope: 1 }];
         Table { reach: 2.0, level, terms, rows: (0..5).map(gain).collect() }
     }

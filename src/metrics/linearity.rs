@@ -37,7 +37,10 @@ impl Band {
             return Err(Error::parameter("bandwidth", "positive", width));
         }
         if width * LEAST_OVERSAMPLING > 1.0 + 1e-9 {
-            let problem = format!("sampled at {:.2} times the signal's bandwidth; predistortion needs at least 3 to see what falls beside it", 1.0 / width);
+            let problem = format!(
+                "sampled at {:.2} times the signal's bandwidth; predistortion needs at least 3 to see what falls beside it",
+                1.0 / width
+            );
             return Err(Error::Data(format!("{problem}: record at a higher rate, or resample both recordings")));
         }
         let spacing = spacing.unwrap_or((1.02 * width).min(0.5 - width / 2.0));

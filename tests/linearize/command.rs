@@ -120,7 +120,10 @@ fn a_measured_amplifier() {
         kaflow(folder.path(), &arguments).success();
         let found = json(folder.path().join(format!("{method}.json")));
         let (before, after) = (worse(&found["aclr_before_dbc"]), worse(&found["aclr_after_dbc"]));
-        println!("opendpd_dpa200, {method}: model {}, ACLR {before:.1} to {after:.1}, EVM {} to {}", found["model_nmse_db"], found["evm_before_db"], found["evm_db"]);
+        println!(
+            "opendpd_dpa200, {method}: model {}, ACLR {before:.1} to {after:.1}, EVM {} to {}",
+            found["model_nmse_db"], found["evm_before_db"], found["evm_db"]
+        );
         assert!(found["model_nmse_db"].as_f64().unwrap() < -33.0 && after < before - 4.0, "{method}: {found}");
     }
 }

@@ -14,7 +14,13 @@ const PAIRS: usize = 20_000;
 const LEVEL: f64 = 3.3;
 
 /// Learns, inverts and applies four times, from what came `back`; the ACLR of the worse side then.
-fn loops(memory: usize, path: Path, (snr_db, back_off_db): (f64, f64), seed: u64, back: impl Fn(&[Complex64], u64) -> Vec<Complex64>) -> f64 {
+fn loops(
+    memory: usize,
+    path: Path,
+    (snr_db, back_off_db): (f64, f64),
+    seed: u64,
+    back: impl Fn(&[Complex64], u64) -> Vec<Complex64>,
+) -> f64 {
     let x = ofdm(40, seed);
     let options = Options { memory, path, ..Options::default() };
     let memory = memory > 0;

@@ -105,7 +105,20 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let cleaned = Recording::open(args.out.join(CLEANED).with_extension("sigmf-meta"), None)?;
     let head = delay.max(0).unsigned_abs();
     let summary = &outcome.filters[0].1;
-    let streams = report::Streams { tx: originals.0, rx: originals.1, cleaned, wanted, from: head + args.skip, until: head + summary.series.samples() };
-    let facts = report::Facts { filter: settings.recipe().name, delay, advance: survey.advance, sample_rate: survey.sample_rate, interrupted: outcome.interrupted };
+    let streams = report::Streams {
+        tx: originals.0,
+        rx: originals.1,
+        cleaned,
+        wanted,
+        from: head + args.skip,
+        until: head + summary.series.samples(),
+    };
+    let facts = report::Facts {
+        filter: settings.recipe().name,
+        delay,
+        advance: survey.advance,
+        sample_rate: survey.sample_rate,
+        interrupted: outcome.interrupted,
+    };
     report::write(&args, &facts, summary, streams)
 }

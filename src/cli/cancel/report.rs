@@ -65,7 +65,13 @@ pub(super) fn write(args: &Args, facts: &Facts, summary: &Summary, streams: Stre
     let total = -summary.series.total().nmse_db();
     let in_band = db(rx_psd.power(low, high), left_psd.power(low, high));
     let unit = if facts.sample_rate.is_some() { "Hz" } else { "cycles a sample" };
-    say!("{} samples by {}, delay {} samples{}", summary.series.samples(), facts.filter, facts.delay, if facts.interrupted { ", interrupted" } else { "" });
+    say!(
+        "{} samples by {}, delay {} samples{}",
+        summary.series.samples(),
+        facts.filter,
+        facts.delay,
+        if facts.interrupted { ", interrupted" } else { "" }
+    );
     say!("{:<34} {total:>7.2} dB", "cancellation");
     say!("{:<34} {in_band:>7.2} dB", format!("in the band of TX, {low:.4e} to {high:.4e} {unit}"));
     let sinr = match wanted {

@@ -215,7 +215,11 @@ fn learn(dpd: &Dpd, pair: &Pair, signal: Vec<Complex64>, band: Band) -> Result<L
         },
     };
     if dpd.method == Method::Indirect && path != Path::Coupler {
-        return Err(Error::parameter("method", "forward over the air: indirect learning would take the channel for a part of the PA", "indirect"));
+        return Err(Error::parameter(
+            "method",
+            "forward over the air: indirect learning would take the channel for a part of the PA",
+            "indirect",
+        ));
     }
     let peak = signal.iter().map(|z| z.norm()).filter(|r| r.is_finite()).fold(0.0, f64::max);
     if !(0.0..=20.0).contains(&dpd.peak_growth) {
@@ -237,7 +241,9 @@ fn learn(dpd: &Dpd, pair: &Pair, signal: Vec<Complex64>, band: Band) -> Result<L
     let model = learner.model()?;
     let model_db = learner.nmse_db();
     if model_db > -6.0 {
-        return Err(Error::Data(format!("what came back does not follow from what was sent (NMSE of the model {model_db:.1} dB): is it the same signal, in step?")));
+        return Err(Error::Data(format!(
+            "what came back does not follow from what was sent (NMSE of the model {model_db:.1} dB): is it the same signal, in step?"
+        )));
     }
     let table = match dpd.method {
         Method::Forward => Table::invert(&model, &signal, level, dpd.back_off)?,

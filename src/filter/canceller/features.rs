@@ -72,8 +72,15 @@ impl Features {
     /// For windows of at least `taps` samples, of which `advance` are after the predicted one.
     pub(super) fn new(taps: usize, advance: usize) -> Self {
         let linear = taps.max(LINEAR + advance);
-        let mut features =
-            Self { linear, advance, samples: vec![Complex64::ZERO; RING], rows: vec![Complex64::ZERO; RING * ROW], time: 0, re: Vec::new(), im: Vec::new() };
+        let mut features = Self {
+            linear,
+            advance,
+            samples: vec![Complex64::ZERO; RING],
+            rows: vec![Complex64::ZERO; RING * ROW],
+            time: 0,
+            re: Vec::new(),
+            im: Vec::new(),
+        };
         let size = features.prior().len();
         (features.re, features.im) = (vec![0.0; size], vec![0.0; size]);
         features

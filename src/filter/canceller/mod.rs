@@ -68,8 +68,7 @@ pub struct Canceller {
     prior: Vec<f64>,
     gains: [Gain; GAINS],
     gain: Complex64,
-    /// Samples so far, learned so far, energy of the input and of the output while the scale is found.
-    time: u64,
+    /// Samples learned from, and energy of the input and of the output while the scale is found.
     learned: u64,
     energy: (f64, f64),
     start: Vec<Complex64>,
@@ -150,7 +149,6 @@ impl Canceller {
             prior: features.prior(),
             gains: [gain; GAINS],
             gain: Complex64::ONE,
-            time: 0,
             learned: 0,
             energy: (0.0, 0.0),
             start: vec![Complex64::ZERO; features.reach()],
@@ -166,7 +164,6 @@ impl Canceller {
     }
 
     fn step(&mut self, x: Complex64, y: Complex64, learn: bool) -> Complex64 {
-        self.time = self.time.wrapping_add(1);
         if self.unit == 0.0 {
             self.begin(x, y, learn);
             return Complex64::ZERO;
@@ -290,7 +287,14 @@ impl Tracker<f32> for Canceller {
         self.features.reach()
     }
 
-    fn track(&mut self, tx: &[Complex<f32>], rx: &[Complex<f32>], learn: bool, prediction: &mut [Complex<f32>], variance: Option<&mut [f32]>) {
+    fn track(
+        &mut self,
+        tx: &[Complex<f32>],
+        rx: &[Complex<f32>],
+        learn: bool,
+        prediction: &mut [Complex<f32>],
+        variance: Option<&mut [f32]>,
+    ) {
         let wide = |z: Complex<f32>| Complex64::new(z.re.into(), z.im.into());
         let mut variance = variance;
         for (n, (&x, &y)) in tx.iter().zip(rx).enumerate() {

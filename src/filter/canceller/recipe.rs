@@ -10,7 +10,12 @@ pub(in crate::filter) const RECIPE: Recipe = Recipe {
     aliases: &[],
     about: "amplifier with memory, images and DC that stand still behind one gain that drifts: for self-interference",
     reference: "kaflow, after Morgan et al. 2006",
-    parameters: &[Parameter::number("average", "samples that the canceller's weights are averaged over", Preset::Is(262_144.0), log(1e4, 1e8))],
+    parameters: &[Parameter::number(
+        "average",
+        "samples that the canceller's weights are averaged over",
+        Preset::Is(262_144.0),
+        log(1e4, 1e8),
+    )],
     likelihood: None,
     look: (Hue::Olive, Dash::Solid),
     make: Make::Tracker(build),

@@ -85,7 +85,19 @@ impl Weights {
     }
 
     pub(super) fn fits(&self, other: &Self) -> bool {
-        let lengths = |w: &Self| [w.size, w.re.len(), w.im.len(), w.gram.0.len(), w.gram.1.len(), w.gradient.0.len(), w.gradient.1.len(), w.right.0.len(), w.right.1.len()];
+        let lengths = |w: &Self| {
+            [
+                w.size,
+                w.re.len(),
+                w.im.len(),
+                w.gram.0.len(),
+                w.gram.1.len(),
+                w.gradient.0.len(),
+                w.gradient.1.len(),
+                w.right.0.len(),
+                w.right.1.len(),
+            ]
+        };
         self.left > 0 && lengths(self) == lengths(other) && (self.factor.is_empty() || self.factor.len() == self.gram.0.len())
     }
 
@@ -163,7 +175,11 @@ impl Weights {
     pub(super) fn doubt(&mut self, samples: f64) {
         self.fade((samples / self.mass.max(samples)).min(1.0));
         // What the weights would have been learned from.
-        let (n, gram, w) = (self.size, complex(&self.gram).collect::<Vec<_>>(), (0..self.size).map(|i| Complex64::new(self.re[i], self.im[i])).collect::<Vec<_>>());
+        let (n, gram, w) = (
+            self.size,
+            complex(&self.gram).collect::<Vec<_>>(),
+            (0..self.size).map(|i| Complex64::new(self.re[i], self.im[i])).collect::<Vec<_>>(),
+        );
         for i in 0..n {
             let entry = |j: usize| if j <= i { gram[i * n + j] } else { gram[j * n + i].conj() };
             let sum: Complex64 = (0..n).map(|j| entry(j) * w[j]).sum();
