@@ -4,6 +4,7 @@
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
 pub mod channel;
+pub mod dpd;
 pub mod dsp;
 mod error;
 pub mod filter;

@@ -22,6 +22,7 @@ macro_rules! detail {
 }
 
 mod bench;
+mod cancel;
 mod complete;
 #[cfg(feature = "soapy")]
 mod devices;
@@ -30,11 +31,13 @@ mod fit;
 mod inspect;
 mod interrupt;
 mod json;
+mod linearize;
 #[cfg(feature = "soapy")]
 mod live;
 #[cfg(not(feature = "soapy"))]
 mod no_soapy;
 mod outputs;
+mod pair;
 mod parallel;
 mod parameters;
 mod progress;
@@ -77,8 +80,10 @@ struct Cli {
 enum Command {
     Track(Box<track::Args>),
     Bench(bench::Args),
+    Cancel(Box<cancel::Args>),
     Fit(fit::Args),
     Inspect(inspect::Args),
+    Linearize(Box<linearize::Args>),
     Receive(receive::Args),
     Reproduce(reproduce::Args),
     Simulate(Box<simulate::Args>),
@@ -120,8 +125,10 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Track(args) => track::run(*args),
         Command::Bench(args) => bench::run(args),
+        Command::Cancel(args) => cancel::run(*args),
         Command::Fit(args) => fit::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Linearize(args) => linearize::run(*args),
         Command::Receive(args) => receive::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(*args),

@@ -38,6 +38,7 @@
 //! tracker and hands it finite samples and the word whether to learn from them. A [`Filter`] that is given such a vector itself predicts zero or from
 //! what it knows, and does not learn. An update that would overflow is not made, so predictions are finite as long as the filter's numbers are in range.
 
+mod canceller;
 mod covariance;
 pub(crate) mod em;
 pub mod ensemble;
@@ -59,6 +60,7 @@ mod windowed;
 
 #[cfg(feature = "blocks")]
 pub(crate) use guard::CleanWindow;
+pub use canceller::Canceller;
 pub use guard::Guard;
 pub use kernel_filter::Evict;
 pub(crate) use kernel_filter::{Admit, Dynamics, KernelFilter};

@@ -301,3 +301,22 @@ fn devices_are_judged_and_mistakes_are_named() {
         assert!(!ok && text.contains(words), "{arguments:?}: {text}");
     }
 }
+
+#[test]
+fn our_own_signal_is_cancelled_and_what_remains_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let (left, found) = (at("left"), at("live.json"));
+    let device = "driver=kaflow-testbed,pace=fast,doppler_hz=0";
+    let mut arguments = vec!["live", "--device", device, "--rate", "5e6", "--seconds", "0.05", "--tx-gain", "50", "--rx-gain", "28"];
+    arguments.extend(["--cancel", &left, "--json", &found]);
+    let (ok, text) = output(&arguments);
+    assert!(ok, "{text}");
+    let filters = json(Path::new(&found))["filters"].clone();
+    assert_eq!(filters[0]["name"], "canceller");
+    let cleaned = Recording::open(folder.path().join("left.sigmf-meta"), None).unwrap();
+    assert_eq!(cleaned.len(), filters[0]["samples"].as_u64().unwrap());
+    assert!(filters[0]["nmse_db"].as_f64().unwrap() < -10.0, "{filters}");
+    let (ok, text) = output(&arguments);
+    assert!(!ok && text.contains("--force"), "{text}");
+}

@@ -37,6 +37,8 @@ use keep_up::KeepUp;
 
 /// What runs when nobody says: a linear filter, and one that knows that amplifiers saturate.
 const DEFAULT: [&str; 2] = ["nlms", "ensemble"];
+/// And what cancels.
+const CANCEL: [&str; 1] = ["canceller"];
 
 /// Between two lines.
 const SECOND: Duration = Duration::from_secs(1);
@@ -48,7 +50,7 @@ const PACKETS: &str = "packets";
 const START: Duration = Duration::from_millis(500);
 
 pub(super) fn run(args: Args) -> Result<()> {
-    let choices = filters::choose(&args.filters.wanted(&DEFAULT, args.params.as_ref())?, "filter", &filters::streams())?;
+    let choices = filters::choose(&args.filters.wanted(if args.cancel.is_some() { &CANCEL } else { &DEFAULT }, args.params.as_ref())?, "filter", &filters::streams())?;
     let sweep = args.sweep()?;
     args.check_outputs(sweep.is_some())?;
     // What is wrong with the rest shows at any rate.
@@ -172,7 +174,9 @@ impl Session<'_> {
                 let name = choice.recipe.name;
                 let name = if self.args.channel.len() > 1 { format!("{name} rx{channel}") } else { name.to_owned() };
                 let track = Track::new(tracker).metrics_every(every, self.args.output.skip).observed();
-                filters.push(Filter { name, track, prediction: None, error: None });
+                let first = channels.is_empty() && filters.is_empty();
+                let error = self.args.cancel.as_deref().filter(|_| first).map(|path| recorder::cancelled(path, rate, config.frequency, self.args.output.force));
+                filters.push(Filter { name, track, prediction: None, error: error.transpose()? });
             }
             channels.push(filters);
         }

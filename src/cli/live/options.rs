@@ -105,6 +105,9 @@ pub(in crate::cli) struct Args {
     /// How symbols are read with --receive: one-tap, dar, bdar or ep
     #[arg(long, default_value_t = ofdm::Method::Bdar, requires = "receive")]
     pub(super) detector: ofdm::Method,
+    /// Cancel our own signal: write what the first filter leaves of what is received, as SigMF, NAME.sigmf-meta and NAME.sigmf-data; its delay and carrier offset are taken out
+    #[arg(long, value_name = "NAME", conflicts_with = "sweep_tx_gain")]
+    pub(super) cancel: Option<PathBuf>,
     /// Transmit without asking
     #[arg(long)]
     pub(super) yes: bool,
@@ -128,6 +131,7 @@ impl Args {
         if self.receive.is_some() {
             files.extend(self.output.out.iter().flat_map(|folder| Listener::files(&folder.join(super::PACKETS))));
         }
+        files.extend(self.cancel.iter().flat_map(|name| <[PathBuf; 2]>::from(iq::sigmf::files(name))));
         let (force, recordings) = (self.output.force, self.tx.iter().map(PathBuf::as_path).collect());
         let inputs = self.params.iter().map(PathBuf::as_path).collect();
         Outputs { recordings, inputs, files, folder: self.output.out.as_deref(), force }.check()?;
