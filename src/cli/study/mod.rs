@@ -56,6 +56,10 @@ use results::Folder;
 
 /// Sweeps and replays: inputs x filters x parameters, here or on a cluster
 #[derive(clap::Args)]
+#[command(long_about = concat!(
+    "Sweeps and replays: inputs x filters x parameters, here or on a cluster.\n\nA study is a TOML file:\n\n",
+    include_str!("../../../examples/study.toml")
+))]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
