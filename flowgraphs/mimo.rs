@@ -38,15 +38,16 @@ pub fn run(
     for antenna in 0..ANTENNAS {
         // Each antenna sends its own data through its own amplifier and hears its own noise.
         let paper = Config { seed: seed + antenna as u64, ..Config::preset("paper")? };
-        let tx = fg.add(OfdmTx::new(Transmitter::new(paper, Source::Continuous)?, Some(samples)));
-        let amplifier = fg.add(Amplifier::new(channel::Amplifier::new(Model::Rapp { smoothness: 2.0 }, 6.0)?));
+        // The source last: blocks are initialised in this order, and one that is initialised late misses the word that its input has ended.
+        let (prediction, error) = (fg.add(NullSink::<Complex32>::new()), fg.add(NullSink::<Complex32>::new()));
         let noise = fg.add(Staged::new(Noise::new(20.0, seed + antenna as u64)?));
+        let amplifier = fg.add(Amplifier::new(channel::Amplifier::new(Model::Rapp { smoothness: 2.0 }, 6.0)?));
+        let tx = fg.add(OfdmTx::new(Transmitter::new(paper, Source::Continuous)?, Some(samples)));
         fg.stream(&tx, |b| b.output(), &amplifier, |b| b.input())?;
         fg.stream(&tx, |b| b.output(), &track, |b| &mut b.tx()[antenna])?;
         fg.stream(&amplifier, |b| b.output(), &fading, |b| &mut b.tx()[antenna])?;
         fg.stream(&fading, |b| &mut b.rx()[antenna], &noise, |b| b.input())?;
         fg.stream(&noise, |b| b.output(), &track, |b| &mut b.rx()[antenna])?;
-        let (prediction, error) = (fg.add(NullSink::<Complex32>::new()), fg.add(NullSink::<Complex32>::new()));
         fg.stream(&track, |b| &mut b.prediction()[antenna], &prediction, |b| b.input())?;
         fg.stream(&track, |b| &mut b.error()[antenna], &error, |b| b.input())?;
     }

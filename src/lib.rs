@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
+// Parts that only the commands use stay where they belong.
+#![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
 pub mod channel;
 pub mod dsp;

@@ -77,7 +77,7 @@ where
     O: CpuBufferWriter<Item = f32>,
 {
     /// As [`new`](Count::new), with buffers of another kind than the default.
-    pub fn with_buffers(mut filter: KernelFilter<f32, K, Poisson>, taps: usize) -> crate::Result<Self> {
+    pub(crate) fn with_buffers(mut filter: KernelFilter<f32, K, Poisson>, taps: usize) -> crate::Result<Self> {
         guarded(&format!("a filter given {taps} numbers"), || {
             filter.predict(&vec![Complex32::new(0.0, 0.0); taps]);
         })?;

@@ -140,7 +140,7 @@ where
     O: CpuBufferWriter<Item = f32>,
 {
     /// As [`new`](Detect::new), with buffers of another kind than the default.
-    pub fn with_buffers(mut classifier: C, taps: usize, form: Soft) -> crate::Result<Self> {
+    pub(crate) fn with_buffers(mut classifier: C, taps: usize, form: Soft) -> crate::Result<Self> {
         let mut probabilities = Vec::new();
         guarded(&format!("a classifier given {taps} numbers"), || {
             classifier.predict(&vec![Complex32::new(0.0, 0.0); taps], &mut probabilities);
@@ -164,7 +164,7 @@ where
     }
 
     /// How many numbers come out for each received sample.
-    pub fn per_sample(&self) -> usize {
+    pub(crate) fn per_sample(&self) -> usize {
         match self.form {
             Soft::Probability if self.classes == 2 => 1,
             Soft::Probability => self.classes,

@@ -73,7 +73,7 @@ impl Impair {
 
 impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>> Impair<I, O> {
     /// As [`new`](Impair::new), with buffers of another kind than the default.
-    pub fn with_buffers(receiver: Impairments, dropper: Dropper) -> Self {
+    pub(crate) fn with_buffers(receiver: Impairments, dropper: Dropper) -> Self {
         let mut output = O::default();
         output.set_min_buffer_size_in_items(super::BUFFER);
         Self {

@@ -141,7 +141,7 @@ impl IqSink {
     }
 
     /// Writes raw `cf32_le` to the end of an open `file`; `path` names it in errors.
-    pub(crate) fn raw(file: File, path: impl AsRef<Path>) -> Self {
+    pub fn raw(file: File, path: impl AsRef<Path>) -> Self {
         Self::with_buffers(Some(Target::Raw(BufWriter::with_capacity(1 << 20, file), path.as_ref().into())))
     }
 }
@@ -154,7 +154,8 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     }
 
     /// Writes SigMF through `writer`; buffers of any kind.
-    pub fn sigmf_with_buffers(writer: Writer) -> Self {
+    #[cfg(test)]
+    pub(crate) fn sigmf_with_buffers(writer: Writer) -> Self {
         Self::with_buffers(Some(Target::Sigmf(Box::new(writer))))
     }
 

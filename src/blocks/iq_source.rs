@@ -63,7 +63,7 @@ impl IqSource {
 
 impl<O: CpuBufferWriter<Item = Complex32>> IqSource<O> {
     /// As [`new`](IqSource::new), with buffers of another kind than the default.
-    pub fn with_buffers(recording: Recording) -> Self {
+    pub(crate) fn with_buffers(recording: Recording) -> Self {
         let mut output = O::default();
         output.set_min_buffer_size_in_items(super::BUFFER);
         Self { output, recording, stop: Arc::default(), fault: Fault::default() }

@@ -63,7 +63,7 @@ impl Meter {
 
 impl<I: CpuBufferReader<Item = Complex32>> Meter<I> {
     /// A row for every `every` samples, the first `skip` left out of the total; buffers of any kind.
-    pub fn with_buffers(every: u64, skip: u64) -> Self {
+    pub(crate) fn with_buffers(every: u64, skip: u64) -> Self {
         Self { reference: I::default(), estimate: I::default(), series: Series::new(every, skip), error: Vec::new(), due: Vec::new() }
     }
 

@@ -74,12 +74,9 @@ mod window;
 pub use amplifier::Amplifier;
 pub use bed_source::BedSource;
 pub use clip::Clip;
-pub use controls::Command;
-pub use controls::Controls;
+pub use controls::{Command, Controls};
 pub use count::Count;
-pub use detect::Classifier;
-pub use detect::Detect;
-pub use detect::Soft;
+pub use detect::{Classifier, Detect, Soft};
 pub use fading::Fading;
 pub use fading_mimo::FadingMimo;
 pub use fault::Fault;
@@ -97,11 +94,7 @@ pub use probe::{Probe, Summary};
 pub use repeat::Repeat;
 pub(crate) use scope::Stretch;
 #[cfg(feature = "soapy")]
-pub use soapy::End;
-#[cfg(feature = "soapy")]
-pub use soapy::Radio;
-#[cfg(feature = "soapy")]
-pub use soapy::RadioConfig;
+pub use soapy::{End, Radio, RadioConfig};
 #[cfg(feature = "soapy")]
 pub(crate) use soapy::{check_device, open_device};
 #[cfg(feature = "soapy")]
@@ -115,14 +108,14 @@ pub use soapy_source::SoapySource;
 #[cfg(feature = "soapy")]
 pub use soapy_tune::ReadBack;
 pub use staged::Staged;
-pub use sync::Sync;
-pub use sync::SyncStatus;
-pub use sync::SyncWatch;
-pub use tags::GAP;
-pub use tags::TIME;
-pub use tags::gap;
-pub use tags::gap_length;
+pub use sync::{Sync, SyncStatus, SyncWatch};
+pub(crate) use tags::gap;
+pub use tags::{GAP, TIME, gap_length};
 pub(crate) use taps::TapHistory;
 pub use track::Track;
 pub use track_mimo::TrackMimo;
 pub(crate) use tracking::Snapshot;
+
+#[cfg(test)]
+#[path = "../../tests/unit/blocks/mod.rs"]
+mod tests;

@@ -2,7 +2,7 @@
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::message;
+use super::{message, tags};
 use crate::{
     dsp::db,
     ofdm::{Packet, Receiver},
@@ -13,7 +13,7 @@ use crate::{
 ///
 /// # Stream Inputs
 ///
-/// `input`.
+/// `input`; a frame that a tag [`gap`](super::GAP) cuts is given up.
 ///
 /// # Stream Outputs
 ///
@@ -63,7 +63,13 @@ where
     frames: Vec<(usize, u64)>,
     due: Vec<Pmt>,
     keep: Option<Vec<Packet>>,
+    told: Option<Told>,
+    /// Where samples are missing in the input at hand.
+    gaps: Vec<(usize, u64)>,
 }
+
+/// Hears of every packet, and of none at the end.
+type Told = Box<dyn FnMut(&Receiver, Option<&Packet>) + Send>;
 
 impl OfdmRx {
     /// A block around `receiver`.
@@ -74,7 +80,7 @@ impl OfdmRx {
 
 impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>> OfdmRx<I, O> {
     /// As [`new`](OfdmRx::new), with buffers of another kind than the default.
-    pub fn with_buffers(receiver: Receiver) -> Self {
+    pub(crate) fn with_buffers(receiver: Receiver) -> Self {
         Self {
             input: I::default(),
             points: O::default(),
@@ -85,7 +91,15 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             frames: Vec::new(),
             due: Vec::new(),
             keep: None,
+            told: None,
+            gaps: Vec::new(),
         }
+    }
+
+    /// Calls `told` with what was received after every piece of the stream in which packets were found, once for each, and without one at the end.
+    pub(crate) fn tell(mut self, told: impl FnMut(&Receiver, Option<&Packet>) + Send + 'static) -> Self {
+        self.told = Some(Box::new(told));
+        self
     }
 
     /// Keeps all packets for [`packets`](Self::packets): for runs that are known to be short.
@@ -114,7 +128,7 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
 
 impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>> Kernel for OfdmRx<I, O> {
     async fn work(&mut self, io: &mut WorkIo, mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
-        let input = self.input.slice();
+        let (input, input_tags) = self.input.slice_with_tags();
         let input_len = input.len();
         // New frames only when the old ones are out, so that what waits stays short.
         let n = if self.sent == self.ready.len() { input_len } else { 0 };
@@ -122,7 +136,15 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             self.ready.clear();
             self.frames.clear();
             self.sent = 0;
-            self.receiver.push(&input[..n], |packet| {
+            tags::gaps(input_tags, n, &mut self.gaps);
+            let mut at = 0;
+            let mut packets = Vec::new();
+            for (end, missing) in self.gaps.iter().map(|&(at, missing)| (at, Some(missing))).chain([(n, None)]) {
+                self.receiver.push(&input[at..end], |packet| packets.push(packet.clone()));
+                missing.into_iter().for_each(|missing| self.receiver.gap(missing));
+                at = end;
+            }
+            for packet in packets {
                 self.frames.push((self.ready.len(), self.received));
                 self.ready.extend_from_slice(&packet.points);
                 self.received += 1;
@@ -135,10 +157,13 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
                     ("decoded", Pmt::Bool(packet.data.is_some())),
                     ("data", Pmt::Blob(packet.data.clone().unwrap_or_default())),
                 ]));
-                if let Some(keep) = &mut self.keep {
-                    keep.push(packet.clone());
+                if let Some(told) = &mut self.told {
+                    told(&self.receiver, Some(&packet));
                 }
-            });
+                if let Some(keep) = &mut self.keep {
+                    keep.push(packet);
+                }
+            }
             self.input.consume(n);
         }
         let (points, mut tags) = self.points.slice_with_tags();
@@ -158,6 +183,9 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
         io.call_again = drained && n < input_len;
         if self.input.finished() && n == input_len && drained {
             io.finished = true;
+            if let Some(mut told) = self.told.take() {
+                told(&self.receiver, None);
+            }
         }
         Ok(())
     }

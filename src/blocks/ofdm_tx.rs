@@ -61,7 +61,7 @@ impl OfdmTx {
 
 impl<O: CpuBufferWriter<Item = Complex32>> OfdmTx<O> {
     /// As [`new`](OfdmTx::new), with buffers of another kind than the default.
-    pub fn with_buffers(transmitter: Transmitter, samples: Option<u64>) -> Self {
+    pub(crate) fn with_buffers(transmitter: Transmitter, samples: Option<u64>) -> Self {
         let mut output = O::default();
         output.set_min_buffer_size_in_items(super::BUFFER);
         Self { output, transmitter, left: samples, gain: 1.0, last: false }

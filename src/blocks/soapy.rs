@@ -52,7 +52,7 @@ pub struct End {
 
 impl End {
     /// Channel 0 of a device, with the device's own gain and antenna.
-    pub(crate) fn new(device: impl Into<String>) -> Self {
+    pub fn new(device: impl Into<String>) -> Self {
         Self {
             device: device.into(),
             channels: vec![0],
@@ -239,7 +239,7 @@ impl Radio {
     }
 
     /// The sample rate that the device has in fact.
-    pub(crate) fn rate(&self) -> f64 {
+    pub fn rate(&self) -> f64 {
         self.rate
     }
 

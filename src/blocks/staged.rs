@@ -69,7 +69,7 @@ where
     O: CpuBufferWriter<Item = Complex32>,
 {
     /// A block around `stage` with buffers of another kind than the default.
-    pub fn with_buffers(stage: S) -> Self {
+    pub(crate) fn with_buffers(stage: S) -> Self {
         let mut output = O::default();
         output.set_min_buffer_size_in_items(super::BUFFER);
         Self { input: I::default(), output, stage, fault: Fault::default() }

@@ -193,7 +193,7 @@ impl Sync {
 
 impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>> Sync<I, O> {
     /// As [`new`](Sync::new), with buffers of another kind than the default.
-    pub fn with_buffers(synchroniser: Synchroniser) -> Self {
+    pub(crate) fn with_buffers(synchroniser: Synchroniser) -> Self {
         let (mut aligned_tx, mut aligned_rx) = (O::default(), O::default());
         aligned_tx.set_min_buffer_size_in_items(super::BUFFER);
         aligned_rx.set_min_buffer_size_in_items(super::BUFFER);

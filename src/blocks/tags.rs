@@ -12,7 +12,7 @@ pub const GAP: &str = "gap";
 pub const TIME: &str = "time_ns";
 
 /// The tag that says `missing` samples are missing before the sample it is on (0: an unknown number).
-pub fn gap(missing: usize) -> Tag {
+pub(crate) fn gap(missing: usize) -> Tag {
     Tag::NamedUsize(GAP.into(), missing)
 }
 

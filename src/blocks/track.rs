@@ -118,7 +118,7 @@ where
     O: CpuBufferWriter<Item = Complex32>,
 {
     /// A block around `tracker` with buffers of another kind than the default.
-    pub fn with_buffers(tracker: T) -> Self {
+    pub(crate) fn with_buffers(tracker: T) -> Self {
         let (tracker, series, spread) = (Guard::new(tracker), Series::new(4096, 0), Spread::default());
         let core = Core { tracker, series, spread, missing: 0, observed: None, bypass: false, keep: None };
         let (controls, calls) = Controls::new();
@@ -164,7 +164,7 @@ where
     /// Hands a [`Snapshot`] to `keep` at every multiple of `every` samples, and at the end of the streams.
     ///
     /// An error from `keep` ends the flowgraph.
-    pub fn snapshots(mut self, every: u64, keep: impl FnMut(Snapshot) -> crate::Result<()> + Send + 'static) -> Self {
+    pub(crate) fn snapshots(mut self, every: u64, keep: impl FnMut(Snapshot) -> crate::Result<()> + Send + 'static) -> Self {
         self.core.keep = Some((every.max(1), Box::new(keep)));
         self
     }
@@ -183,7 +183,7 @@ where
     }
 
     /// Continues from a snapshot, to the bit. On an error nothing has changed.
-    pub fn resume(&mut self, snapshot: &[u8]) -> crate::Result<()> {
+    pub(crate) fn resume(&mut self, snapshot: &[u8]) -> crate::Result<()> {
         let (tracker, series, taps): (Vec<u8>, Series, Option<TapHistory>) = crate::state::decode("track", snapshot)?;
         self.core.tracker.restore(&tracker)?;
         self.core.series = series;
@@ -324,7 +324,7 @@ where
             }
         }
         if (self.tx.finished() && n == tx_len) || (self.rx.finished() && n == rx_len) || n as u64 == left {
-            self.core.snapshot(true).map_err(|e| self.fault.raise(e))?;
+            self.core.snapshot().map_err(|e| self.fault.raise(e))?;
             io.finished = true;
         }
         Ok(())

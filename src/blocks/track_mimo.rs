@@ -88,7 +88,7 @@ where
     O: CpuBufferWriter<Item = Complex32>,
 {
     /// As [`new`](TrackMimo::new), with buffers of another kind than the default.
-    pub fn with_buffers(tx: usize, taps: usize, filters: Vec<F>) -> crate::Result<Self> {
+    pub(crate) fn with_buffers(tx: usize, taps: usize, filters: Vec<F>) -> crate::Result<Self> {
         if tx == 0 || filters.is_empty() {
             return Err(crate::Error::parameter("streams", "at least one tx and one filter", format!("{tx} and {}", filters.len())));
         }

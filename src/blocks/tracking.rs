@@ -14,13 +14,11 @@ const HOT: usize = 512;
 
 /// The state of a [`Track`](super::Track) block at a sample, for [`Track::resume`](super::Track::resume).
 #[derive(Clone, Debug)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// Samples tracked up to here.
     pub samples: u64,
     /// The tracker and the metrics, sealed by [`state::encode`](crate::state::encode).
     pub state: Vec<u8>,
-    /// Whether the streams have ended.
-    pub last: bool,
 }
 
 type Keep = Box<dyn FnMut(Snapshot) -> crate::Result<()> + Send>;
@@ -83,11 +81,11 @@ impl<T: Tracker<f32>> Core<T> {
         }
     }
 
-    pub(super) fn snapshot(&mut self, last: bool) -> crate::Result<()> {
+    pub(super) fn snapshot(&mut self) -> crate::Result<()> {
         if let Some((_, keep)) = &mut self.keep {
             let taps = self.observed.as_ref().map(|o| &o.taps);
             let state = crate::state::encode("track", &(self.tracker.save()?, &self.series, taps))?;
-            keep(Snapshot { samples: self.series.samples(), state, last })?;
+            keep(Snapshot { samples: self.series.samples(), state })?;
         }
         Ok(())
     }
@@ -141,7 +139,7 @@ impl<T: Tracker<f32>> Core<T> {
                 ]));
             }
             if self.keep.as_ref().is_some_and(|(every, _)| self.series.samples().is_multiple_of(*every)) {
-                self.snapshot(false)?;
+                self.snapshot()?;
             }
         }
         Ok(())

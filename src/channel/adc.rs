@@ -9,14 +9,14 @@ use crate::error::require;
 /// Two's complement, mid-tread: with the step `Δ = full_scale / 2^(bits−1)` the levels are `−2^(bits−1)Δ ... (2^(bits−1) − 1)Δ`. The rounding error
 /// of a busy signal has the variance `Δ²/12` in each part; a full-scale sine therefore has `6.02·bits + 1.76` dB of SNR.
 #[derive(Clone, Debug)]
-pub struct Quantiser {
+pub(crate) struct Quantiser {
     bits: u32,
     full_scale: f64,
 }
 
 impl Quantiser {
     /// A converter with `bits` bits (0 for an ideal one that lets everything through) and its full scale in units of sample amplitude.
-    pub fn new(bits: u32, full_scale: f64) -> Result<Self> {
+    pub(crate) fn new(bits: u32, full_scale: f64) -> Result<Self> {
         let mut adc = Self { bits: 0, full_scale: 1.0 };
         adc.set_bits(bits)?;
         adc.set_full_scale(full_scale)?;

@@ -11,7 +11,7 @@ use crate::error::require;
 ///
 /// A change of frequency while running keeps the phase continuous.
 #[derive(Clone, Debug)]
-pub struct CarrierOffset {
+pub(crate) struct CarrierOffset {
     frequency: f64,
     phase: f64,
     oscillator: Nco,
@@ -19,7 +19,7 @@ pub struct CarrierOffset {
 
 impl CarrierOffset {
     /// An offset of `frequency` cycles per sample, in ±0.5, that starts at `phase` radians.
-    pub fn new(frequency: f64, phase: f64) -> Result<Self> {
+    pub(crate) fn new(frequency: f64, phase: f64) -> Result<Self> {
         require(phase.is_finite(), "carrier_phase", "finite", phase)?;
         let mut offset = Self { frequency, phase, oscillator: Nco::new(0.0, phase) };
         offset.set_frequency(frequency)?;
@@ -59,7 +59,7 @@ impl Stage for CarrierOffset {
 /// one-sided bandwidth `b` (cycles per sample) pulls the phase back, `θ ← (1 − 2πb)θ + step`, and bounds its variance to
 /// `2π·linewidth / (1 − (1 − 2πb)²)`.
 #[derive(Clone, Debug)]
-pub struct PhaseNoise {
+pub(crate) struct PhaseNoise {
     random: Random,
     linewidth: f64,
     loop_bandwidth: f64,
@@ -68,7 +68,7 @@ pub struct PhaseNoise {
 
 impl PhaseNoise {
     /// A line `linewidth` cycles per sample wide (0 for none), locked with `loop_bandwidth` cycles per sample (0 for free running).
-    pub fn new(linewidth: f64, loop_bandwidth: f64, seed: u64) -> Result<Self> {
+    pub(crate) fn new(linewidth: f64, loop_bandwidth: f64, seed: u64) -> Result<Self> {
         let mut noise = Self { random: Random::new(seed, Draws::PhaseNoise), linewidth: 0.0, loop_bandwidth: 0.0, theta: 0.0 };
         noise.set_linewidth(linewidth)?;
         noise.set_loop_bandwidth(loop_bandwidth)?;

@@ -62,7 +62,7 @@ impl Dropper {
     }
 
     /// Back to the first sample.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.random.reset();
         self.kept = 0;
         self.lost = 0;

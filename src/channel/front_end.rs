@@ -6,10 +6,9 @@ use crate::error::require;
 
 /// Imbalance of the in-phase and quadrature branches: `y = μx + νx*` with `μ = (1 + g e^{jφ})/2`, `ν = (1 − g e^{jφ})/2`.
 ///
-/// `g` is the quadrature branch's gain over the in-phase one and `φ` its error of phase, so that the image lies `|μ|²/|ν|²` below the signal
-/// ([`image_rejection_db`](Self::image_rejection_db)).
+/// `g` is the quadrature branch's gain over the in-phase one and `φ` its error of phase, so that the image lies `|μ|²/|ν|²` below the signal.
 #[derive(Clone, Debug)]
-pub struct IqImbalance {
+pub(crate) struct IqImbalance {
     gain_db: f64,
     phase_deg: f64,
     direct: Complex64,
@@ -18,7 +17,7 @@ pub struct IqImbalance {
 
 impl IqImbalance {
     /// A gain imbalance in dB and a phase imbalance in degrees; 0 and 0 for a perfect mixer.
-    pub fn new(gain_db: f64, phase_deg: f64) -> Result<Self> {
+    pub(crate) fn new(gain_db: f64, phase_deg: f64) -> Result<Self> {
         let mut imbalance = Self { gain_db: 0.0, phase_deg: 0.0, direct: Complex64::ONE, image: Complex64::ZERO };
         imbalance.set_gain_db(gain_db)?;
         imbalance.set_phase_deg(phase_deg)?;
@@ -42,8 +41,9 @@ impl IqImbalance {
     }
 
     /// How far the image lies below the signal, in dB; infinite for a perfect mixer.
-    pub fn image_rejection_db(&self) -> f64 {
-        10.0 * libm::log10(self.direct.norm_sqr() / self.image.norm_sqr())
+    #[cfg(test)]
+    pub(crate) fn image_rejection_db(&self) -> f64 {
+        crate::dsp::db(self.direct.norm_sqr(), self.image.norm_sqr())
     }
 
     fn update(&mut self) {
@@ -78,11 +78,11 @@ impl Stage for IqImbalance {
 
 /// A constant added to every sample: leakage of the local oscillator.
 #[derive(Clone, Debug)]
-pub struct DcOffset(Complex32);
+pub(crate) struct DcOffset(Complex32);
 
 impl DcOffset {
     /// The constant, in units of sample amplitude.
-    pub fn new(re: f64, im: f64) -> Result<Self> {
+    pub(crate) fn new(re: f64, im: f64) -> Result<Self> {
         let mut dc = Self(Complex32::ZERO);
         dc.set("dc_re", re)?;
         dc.set("dc_im", im)?;

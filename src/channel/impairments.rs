@@ -119,7 +119,7 @@ impl Impairments {
     }
 
     /// The outputs that are still waiting, as if silence followed.
-    pub fn flush(&mut self, output: &mut Vec<Complex32>) {
+    pub(crate) fn flush(&mut self, output: &mut Vec<Complex32>) {
         let start = output.len();
         self.clock.flush(output);
         self.after_clock(&mut output[start..]);
@@ -135,7 +135,7 @@ impl Impairments {
     }
 
     /// Back to the first sample; parameters stay as they were last set.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.clock.reset();
         self.carrier.reset();
         self.phase_noise.reset();
@@ -159,7 +159,7 @@ impl Impairments {
     }
 
     /// Changes a parameter from the next sample on. An unknown name or an invalid value is an error and changes nothing.
-    pub fn set(&mut self, name: &str, value: f64) -> Result<()> {
+    pub(crate) fn set(&mut self, name: &str, value: f64) -> Result<()> {
         match name {
             "sample_offset_ppm" => self.clock.set(name, value),
             "carrier_offset" => self.carrier.set(name, value),

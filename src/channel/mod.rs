@@ -45,28 +45,18 @@ mod resample;
 mod scenario;
 mod testbed;
 
-pub use adc::Quantiser;
-pub use amplifier::Amplifier;
-pub use amplifier::AmplifierConfig;
-pub use amplifier::Clip;
-pub use amplifier::Model;
-pub use amplifier::Point;
-pub use amplifier::Term;
-pub use carrier::CarrierOffset;
-pub use carrier::PhaseNoise;
+pub(crate) use adc::Quantiser;
+pub use amplifier::{Amplifier, AmplifierConfig, Clip, Model};
+pub(crate) use amplifier::{Point, Term};
+pub(crate) use carrier::{CarrierOffset, PhaseNoise};
 pub use dropper::Dropper;
-pub use dropper::Gap;
-pub use fading::Fading;
-pub use fading::FadingConfig;
-pub use front_end::DcOffset;
-pub use front_end::IqImbalance;
-pub use impairments::Impairments;
-pub use impairments::ImpairmentsConfig;
+pub(crate) use dropper::Gap;
+pub use fading::{Fading, FadingConfig};
+pub(crate) use front_end::{DcOffset, IqImbalance};
+pub use impairments::{Impairments, ImpairmentsConfig};
 pub use noise::Noise;
-pub use profile::Doppler;
-pub use profile::Exponential;
-pub use profile::Profile;
-pub use resample::SampleOffset;
+pub use profile::{Doppler, Exponential, Profile};
+pub(crate) use resample::SampleOffset;
 pub use scenario::Scenario;
 pub(crate) use testbed::Chunk;
 pub use testbed::TestBed;
@@ -97,3 +87,7 @@ fn no_such(part: &str, name: &str, known: &[&str]) -> Error {
 fn from_db(db: f64) -> f64 {
     libm::pow(10.0, db / 10.0)
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/channel/mod.rs"]
+mod tests;

@@ -43,13 +43,13 @@ impl Noise {
     }
 
     /// The same power in the real part alone, for real-valued signals.
-    pub fn real_valued(mut self) -> Self {
+    pub(crate) fn real_valued(mut self) -> Self {
         self.real = true;
         self
     }
 
     /// Complex noise of the same law in single precision: other samples, a few times as fast.
-    pub fn quick(mut self) -> Self {
+    pub(crate) fn quick(mut self) -> Self {
         self.batch = Some(Batch { draws: [Complex32::ZERO; BATCH], used: BATCH });
         self
     }
@@ -76,7 +76,7 @@ impl Noise {
     }
 
     /// The noise's mean power.
-    pub fn power(&self) -> f64 {
+    pub(crate) fn power(&self) -> f64 {
         self.amplitude * self.amplitude
     }
 

@@ -12,7 +12,7 @@ use crate::error::require;
 /// number of samples changes, and the last 48 inputs wait for their neighbours until [`flush`](Self::flush). Without an
 /// offset and with a whole delay samples pass unchanged.
 #[derive(Clone, Debug)]
-pub struct SampleOffset {
+pub(crate) struct SampleOffset {
     ppm: f64,
     delay: f64,
     buffer: Vec<Complex32>,
@@ -22,7 +22,7 @@ pub struct SampleOffset {
 
 impl SampleOffset {
     /// An offset of the sampling period in parts per million and a delay in samples, 0 or more.
-    pub fn new(ppm: f64, delay: f64) -> Result<Self> {
+    pub(crate) fn new(ppm: f64, delay: f64) -> Result<Self> {
         require((0.0..=1e7).contains(&delay), "delay", "between 0 and 1e7 samples", delay)?;
         let mut offset = Self { ppm: 0.0, delay, buffer: Vec::new(), place: Place { whole: 0, fraction: 0.0 } };
         offset.set_ppm(ppm)?;
@@ -46,7 +46,7 @@ impl SampleOffset {
     }
 
     /// Takes the next inputs and appends the outputs that they complete.
-    pub fn process(&mut self, input: &[Complex32], output: &mut Vec<Complex32>) {
+    pub(crate) fn process(&mut self, input: &[Complex32], output: &mut Vec<Complex32>) {
         self.buffer.extend_from_slice(input);
         interpolate(&self.buffer, &mut self.place, self.ppm * 1e-6, usize::MAX, output);
         // An output may step back by one input, hence one more than the filter's reach.
@@ -56,7 +56,7 @@ impl SampleOffset {
     }
 
     /// The outputs that are still waiting, as if silence followed.
-    pub fn flush(&mut self, output: &mut Vec<Complex32>) {
+    pub(crate) fn flush(&mut self, output: &mut Vec<Complex32>) {
         self.process(&[Complex32::ZERO; BEHIND], output);
     }
 

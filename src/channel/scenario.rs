@@ -133,7 +133,7 @@ impl Scenario {
     }
 
     /// The waveform of a transmit antenna, with the seed of that antenna's own payload: what [`RandomBits`](ofdm::RandomBits) of this seed draws.
-    pub fn waveform(&self, antenna: usize) -> ofdm::Config {
+    pub(crate) fn waveform(&self, antenna: usize) -> ofdm::Config {
         let seed = another(self.seed ^ another(self.ofdm.seed, 0), antenna);
         ofdm::Config { seed, ..self.ofdm.clone() }
     }

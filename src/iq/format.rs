@@ -33,7 +33,7 @@ pub struct Raw {
 
 impl Raw {
     /// One channel of unknown rate.
-    pub fn new(datatype: Datatype) -> Self {
+    pub(crate) fn new(datatype: Datatype) -> Self {
         Self { datatype, channels: 1, sample_rate: None }
     }
 }

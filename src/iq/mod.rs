@@ -33,14 +33,16 @@ mod writer;
 pub use datatype::Datatype;
 #[cfg(feature = "soapy")]
 pub(crate) use datatype::full_scale;
-pub use format::Format;
-pub use format::Raw;
+pub(crate) use format::{Format, Raw};
 pub use pair::Pair;
 pub(crate) use recording::NotFinite;
 pub use recording::Recording;
 pub(crate) use segment::{Gap, Segment};
 pub(crate) use survey::{Survey, survey};
-pub use sync::Pairs;
-pub use sync::State;
-pub use sync::{Status, Synchroniser};
+pub(crate) use sync::Status;
+pub use sync::{Pairs, State, Synchroniser};
 pub use writer::Writer;
+
+#[cfg(test)]
+#[path = "../../tests/unit/iq.rs"]
+mod tests;

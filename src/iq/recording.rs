@@ -59,7 +59,7 @@ pub struct Recording {
 
 /// Samples that are NaN or infinite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct NotFinite {
+pub(crate) struct NotFinite {
     /// How many were read so far.
     pub count: u64,
     /// The place of the first one.
@@ -240,7 +240,7 @@ impl Recording {
     }
 
     /// The place of the next sample to be read.
-    pub(crate) fn position(&self) -> u64 {
+    pub fn position(&self) -> u64 {
         self.position
     }
 
@@ -270,7 +270,7 @@ impl Recording {
     }
 
     /// The NaN or infinite samples read so far.
-    pub fn not_finite(&self) -> Option<NotFinite> {
+    pub(crate) fn not_finite(&self) -> Option<NotFinite> {
         self.not_finite
     }
 

@@ -178,7 +178,7 @@ impl Sums {
             self.peak = self.peak.max(power);
             self.real &= z.im == 0.0;
             if power > 0.0 {
-                let bin = (10.0 * power.log10() + 300.0) * BINS_PER_DB;
+                let bin = (crate::dsp::db(power, 1.0) + 300.0) * BINS_PER_DB;
                 self.envelope[(bin.max(0.0) as usize).min(BINS - 1)] += 1;
             } else {
                 self.envelope[0] += 1;

@@ -79,7 +79,7 @@ impl AmCurve {
     }
 
     /// The curve of whole slices, up to their largest input magnitude. An error when the input is silent.
-    pub fn measure<T: Real>(tx: &[Complex<T>], rx: &[Complex<T>], bins: usize) -> Result<Vec<AmPoint>> {
+    pub(crate) fn measure<T: Real>(tx: &[Complex<T>], rx: &[Complex<T>], bins: usize) -> Result<Vec<AmPoint>> {
         let largest = finite_powers(tx).fold(0.0, f64::max).sqrt();
         if largest == 0.0 {
             return Err(Error::Data("the input is silent: there is no amplifier curve to measure".into()));

@@ -34,14 +34,14 @@ impl Evm {
     }
 
     /// Adds what another one has seen.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.error += other.error;
         self.power += other.power;
         self.points += other.points;
     }
 
     /// The ratio of the two rms values; 0 before the first point.
-    pub fn rms(&self) -> f64 {
+    pub(crate) fn rms(&self) -> f64 {
         if self.power > 0.0 { (self.error / self.power).sqrt() } else { 0.0 }
     }
 
@@ -56,7 +56,7 @@ impl Evm {
     }
 
     /// Points taken in.
-    pub fn points(&self) -> u64 {
+    pub(crate) fn points(&self) -> u64 {
         self.points
     }
 }

@@ -13,19 +13,19 @@ use num_complex::{Complex, Complex64};
 
 use crate::Real;
 
-pub use amplifier::AmCurve;
-pub(crate) use amplifier::AmPoint;
-pub use amplifier::papr_db;
-pub use amplifier::power;
+pub use amplifier::AmPoint;
+pub use amplifier::{AmCurve, papr_db, power};
 pub use error::{Ber, Evm};
 pub use percentile::Percentiles;
-pub use series::Row;
-pub use series::Series;
-pub use series::nmse_db;
-pub use spectrum::Psd;
+pub use series::{Row, Series, nmse_db};
+pub(crate) use spectrum::Psd;
 pub use spectrum::welch;
 pub(crate) use spread::Spread;
 
 fn wide<T: Real>(z: Complex<T>) -> Complex64 {
     Complex64::new(z.re.wide(), z.im.wide())
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/metrics.rs"]
+mod tests;

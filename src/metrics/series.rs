@@ -37,7 +37,7 @@ pub struct Row {
 
 impl Row {
     /// The sums of whole slices of one length.
-    pub fn measure(reference: &[Complex32], estimate: &[Complex32]) -> Self {
+    pub(crate) fn measure(reference: &[Complex32], estimate: &[Complex32]) -> Self {
         let mut sums = Sums::default();
         sums.push(reference, estimate, &mut vec![Complex32::default(); reference.len()]);
         sums.row()
@@ -49,7 +49,7 @@ impl Row {
     }
 
     /// Error vector magnitude in percent of the reference's rms.
-    pub(crate) fn evm_percent(&self) -> f64 {
+    pub fn evm_percent(&self) -> f64 {
         if self.reference > 0.0 { 100.0 * (self.error / self.reference).sqrt() } else { f64::NAN }
     }
 
@@ -295,7 +295,7 @@ impl Series {
     }
 
     /// The rows so far, with the unfinished one at the end.
-    pub(crate) fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<Row> {
         let mut rest = self.pending;
         rest.merge(&self.now.row());
         self.history.iter().copied().chain((rest.samples > 0).then_some(rest)).collect()

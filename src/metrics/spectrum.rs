@@ -62,7 +62,7 @@ pub fn welch<T: Real>(samples: &[Complex<T>], size: usize, sample_rate: f64) -> 
 
 impl Psd {
     /// Width of a bin in Hz.
-    pub fn resolution(&self) -> f64 {
+    pub(crate) fn resolution(&self) -> f64 {
         self.sample_rate / self.density.len() as f64
     }
 
@@ -82,7 +82,7 @@ impl Psd {
 
     /// Adjacent channel power ratio in dB: the power in the lower and in the upper neighbour, each `bandwidth` Hz wide and `spacing` Hz away, over that
     /// of the channel around 0 Hz. An error when the neighbours lie outside the spectrum: oversample more.
-    pub fn acpr_db(&self, bandwidth: f64, spacing: f64) -> Result<(f64, f64)> {
+    pub(crate) fn acpr_db(&self, bandwidth: f64, spacing: f64) -> Result<(f64, f64)> {
         if !(bandwidth > 0.0 && spacing > 0.0) || spacing + bandwidth / 2.0 > self.sample_rate / 2.0 {
             return Err(Error::parameter(
                 "adjacent channel",
@@ -96,7 +96,7 @@ impl Psd {
     }
 
     /// The lowest and highest frequency in Hz between which `fraction` (such as 0.99) of the power lies, half of the rest on each side.
-    pub fn occupied(&self, fraction: f64) -> (f64, f64) {
+    pub(crate) fn occupied(&self, fraction: f64) -> (f64, f64) {
         let total: f64 = self.density.iter().sum();
         let rest = total * (1.0 - fraction.clamp(0.0, 1.0)) / 2.0;
         let mut below = 0.0;
@@ -115,7 +115,7 @@ impl Psd {
     }
 
     /// The density in dB (of power in each Hz), finite in every bin.
-    pub(crate) fn db(&self) -> Vec<f64> {
+    pub fn db(&self) -> Vec<f64> {
         self.density.iter().map(|&p| db(p, 1.0)).collect()
     }
 }

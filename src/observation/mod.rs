@@ -9,14 +9,10 @@ mod gaussian;
 mod multinomial;
 mod poisson;
 
-pub use bernoulli::Bernoulli;
-pub use bernoulli::bernoulli_step;
-pub use gaussian::Gain;
-pub use gaussian::Gaussian;
-pub use multinomial::Multinomial;
-pub use multinomial::multinomial_step;
-pub use poisson::Poisson;
-pub use poisson::poisson_step;
+pub use bernoulli::{Bernoulli, bernoulli_step};
+pub use gaussian::{Gain, Gaussian};
+pub use multinomial::{Multinomial, multinomial_step};
+pub use poisson::{Poisson, poisson_step};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 

@@ -66,7 +66,7 @@ fn once() -> usize {
 
 impl Clip {
     /// Clips once at `level_db` above rms, unfiltered.
-    pub fn at(level_db: f64) -> Self {
+    pub(crate) fn at(level_db: f64) -> Self {
         Self { level_db, filter: false, iterations: 1 }
     }
 
@@ -99,7 +99,7 @@ impl Default for Config {
 
 impl Config {
     /// The names that [`preset`](Self::preset) knows.
-    pub const PRESETS: [&str; 2] = ["paper", "wifi"];
+    pub(crate) const PRESETS: [&str; 2] = ["paper", "wifi"];
 
     /// A waveform by name: `paper` (16-QAM, clipped 6 dB above rms) or `wifi` (QPSK, unclipped, windowed edges); both
     /// have 64 carriers, 52 active, a prefix of 16 samples and 20 MHz.
@@ -112,7 +112,7 @@ impl Config {
     }
 
     /// Checks every field; the error names the first that is wrong.
-    pub fn validate(&self) -> Result<()> {
+    pub(crate) fn validate(&self) -> Result<()> {
         let check = |ok: bool, name: &str, expected: String, value: String| -> Result<()> {
             if ok { Ok(()) } else { Err(Error::parameter(name, expected, value)) }
         };
@@ -162,12 +162,12 @@ impl Config {
     }
 
     /// Rate of the samples that the transmitter writes, in samples a second: `sample_rate · oversampling`.
-    pub fn output_rate(&self) -> f64 {
+    pub(crate) fn output_rate(&self) -> f64 {
         self.sample_rate * self.oversampling as f64
     }
 
     /// Distance of two carriers, in Hz.
-    pub fn carrier_spacing(&self) -> f64 {
+    pub(crate) fn carrier_spacing(&self) -> f64 {
         self.sample_rate / self.fft as f64
     }
 
@@ -178,7 +178,7 @@ impl Config {
     }
 
     /// Bandwidth from the first to the last active carrier, in Hz.
-    pub fn occupied_bandwidth(&self) -> f64 {
+    pub(crate) fn occupied_bandwidth(&self) -> f64 {
         (self.active + 1) as f64 * self.carrier_spacing()
     }
 
@@ -188,7 +188,7 @@ impl Config {
     }
 
     /// Bits in one OFDM symbol.
-    pub fn symbol_bits(&self) -> usize {
+    pub(crate) fn symbol_bits(&self) -> usize {
         self.data_carriers() * self.modulation.bits()
     }
 
@@ -198,7 +198,7 @@ impl Config {
     }
 
     /// Output samples of one OFDM symbol with its prefix.
-    pub fn symbol_samples(&self) -> usize {
+    pub(crate) fn symbol_samples(&self) -> usize {
         (self.fft + self.cyclic_prefix) * self.oversampling
     }
 
@@ -208,7 +208,7 @@ impl Config {
     }
 
     /// Output samples of the preamble: short training of 2.5 symbols, a double prefix, and two long training symbols.
-    pub fn preamble_samples(&self) -> usize {
+    pub(crate) fn preamble_samples(&self) -> usize {
         (self.fft * 4 + self.fft / 2 + self.guard()) * self.oversampling
     }
 

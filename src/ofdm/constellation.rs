@@ -26,7 +26,7 @@ pub enum Modulation {
 
 impl Modulation {
     /// All of them, fewest bits first.
-    pub const ALL: [Self; 5] = [Self::Bpsk, Self::Qpsk, Self::Qam16, Self::Qam64, Self::Qam256];
+    pub(crate) const ALL: [Self; 5] = [Self::Bpsk, Self::Qpsk, Self::Qam16, Self::Qam64, Self::Qam256];
 
     /// The name as options and files spell it.
     pub(crate) fn name(self) -> &'static str {
@@ -40,7 +40,7 @@ impl Modulation {
     }
 
     /// Bits in one point.
-    pub fn bits(self) -> usize {
+    pub(crate) fn bits(self) -> usize {
         match self {
             Self::Bpsk => 1,
             Self::Qpsk => 2,
@@ -56,7 +56,7 @@ impl Modulation {
     }
 
     /// Half the distance of two neighbouring points.
-    pub fn half_distance(self) -> f64 {
+    pub(crate) fn half_distance(self) -> f64 {
         let levels = self.levels() as f64;
         let axes = if self == Self::Bpsk { 1.0 } else { 2.0 };
         (3.0 / (axes * (levels * levels - 1.0))).sqrt()
@@ -179,7 +179,7 @@ impl Constellation {
     }
 
     /// Appends the bits of the nearest point to `bits` and returns that point.
-    pub fn demap(&self, z: Complex32, bits: &mut Vec<u8>) -> Complex32 {
+    pub(crate) fn demap(&self, z: Complex32, bits: &mut Vec<u8>) -> Complex32 {
         let label = self.decide(z);
         bits.extend((0..self.modulation.bits()).rev().map(|shift| (label >> shift & 1) as u8));
         self.points[label]

@@ -45,7 +45,7 @@ impl Demodulator {
     ///
     /// # Panics
     /// When `body` or `carriers` has another length than the numerology says.
-    pub fn carriers(&mut self, body: &[Complex32], carriers: &mut [Complex32]) {
+    pub(crate) fn carriers(&mut self, body: &[Complex32], carriers: &mut [Complex32]) {
         self.symbol.copy_from_slice(body);
         self.transform(carriers);
     }

@@ -31,29 +31,26 @@ mod reception;
 pub(crate) mod saturation;
 mod synchronizer;
 mod transmitter;
-pub mod trial;
+pub(crate) mod trial;
 mod wifi;
 
 pub use clip::bussgang;
 pub(crate) use clip::clip;
-pub use code::Code;
-pub use code::Rate;
-pub use config::Clip;
-pub use config::Config;
-pub use constellation::Constellation;
-pub use constellation::Modulation;
+pub use code::{Code, Rate};
+pub use config::{Clip, Config};
+pub use constellation::{Constellation, Modulation};
 pub use demodulator::Demodulator;
-pub use modulator::Modulator;
-pub(crate) use modulator::Overlap;
+pub(crate) use modulator::{Modulator, Overlap};
 pub use packet::Packet;
 pub(crate) use packet::Sighted;
 pub use reader::Reading;
 pub use receiver::Receiver;
 pub(crate) use reception::Reception;
 pub use saturation::Curve;
-pub use saturation::Method;
-pub use transmitter::RandomBits;
-pub use transmitter::Source;
-pub use transmitter::Transmitter;
-pub(crate) use wifi::Signal;
-pub use wifi::receive_wifi;
+pub(crate) use saturation::Method;
+pub use transmitter::{RandomBits, Source, Transmitter};
+pub(crate) use wifi::{Signal, receive_wifi};
+
+#[cfg(test)]
+#[path = "../../tests/unit/ofdm/mod.rs"]
+mod tests;

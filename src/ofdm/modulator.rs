@@ -15,7 +15,7 @@ use crate::Result;
 /// The signal has rms 1 before clipping, whatever the numerology. A *piece* (preamble part or symbol) is written with its cyclic suffix of
 /// `window` samples and without the edges: [`Overlap`] shapes and joins the pieces.
 #[derive(Clone, Debug)]
-pub struct Modulator {
+pub(crate) struct Modulator {
     layout: Layout,
     fourier: Fourier,
     clipper: Clipper,
@@ -26,7 +26,7 @@ pub struct Modulator {
 
 impl Modulator {
     /// A modulator of a valid `config`.
-    pub fn new(config: &Config) -> Result<Self> {
+    pub(crate) fn new(config: &Config) -> Result<Self> {
         config.validate()?;
         let layout = Layout::new(config);
         Ok(Self {
@@ -41,7 +41,7 @@ impl Modulator {
 
     /// Appends symbol number `index` (it sets the pilots' polarity) with the points of the data carriers, lowest frequency first; points
     /// that are missing count as zero.
-    pub fn symbol(&mut self, index: usize, points: &[Complex32], out: &mut Vec<Complex32>) {
+    pub(crate) fn symbol(&mut self, index: usize, points: &[Complex32], out: &mut Vec<Complex32>) {
         self.symbol.fill(Complex32::default());
         for (&bin, point) in self.layout.data.iter().zip(points) {
             self.symbol[bin] = point * self.scale;
@@ -58,14 +58,14 @@ impl Modulator {
     }
 
     /// Appends the short training: two and a half symbols that repeat every quarter of a symbol.
-    pub fn short_training(&self, out: &mut Vec<Complex32>) {
+    pub(crate) fn short_training(&self, out: &mut Vec<Complex32>) {
         let size = self.layout.size;
         let length = size * 2 + size / 2 + self.layout.window;
         out.extend(self.layout.short.iter().cycle().take(length));
     }
 
     /// Appends the long training: a double prefix and two equal symbols.
-    pub fn long_training(&self, out: &mut Vec<Complex32>) {
+    pub(crate) fn long_training(&self, out: &mut Vec<Complex32>) {
         let Layout { size, guard, window, .. } = self.layout;
         out.extend(self.layout.long.iter().cycle().skip(size - guard).take(guard + 2 * size + window));
     }

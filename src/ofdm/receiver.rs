@@ -115,17 +115,17 @@ impl Receiver {
     }
 
     /// Symbols that the curve is learned from; `None` where it is given, or where nobody asked for one.
-    pub fn learned(&self) -> Option<u64> {
+    pub(crate) fn learned(&self) -> Option<u64> {
         self.reader.as_ref().and_then(|reader| reader.learned())
     }
 
     /// The waveform.
-    pub(crate) fn config(&self) -> &Config {
+    pub fn config(&self) -> &Config {
         &self.config
     }
 
     /// Back to the start of a stream.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.search_afresh(0);
         self.rejected = 0;
     }

@@ -18,7 +18,7 @@ use crate::dsp::db;
 
 /// A link.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub(crate) struct Case {
     /// The waveform; its oversampling is that of the receiver.
     pub config: Config,
     /// Input back-off of the amplifier in dB.
@@ -31,7 +31,7 @@ pub struct Case {
 
 /// Who reads the symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contender {
+pub(crate) enum Contender {
     /// One of the detectors.
     Detector(Method),
     /// One that is told the distortion.
@@ -57,7 +57,7 @@ impl Contender {
     }
 
     /// The name in tables.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Detector(method) => method.name(),
             Self::Genie => "genie",
@@ -68,7 +68,7 @@ impl Contender {
 
 /// How somebody fared.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Score {
+pub(crate) struct Score {
     /// Bits before decoding, and how many of them were wrong.
     pub bits: u64,
     /// Wrong bits.
@@ -85,7 +85,7 @@ pub struct Score {
 
 impl Score {
     /// Bit errors before decoding.
-    pub fn ber(&self) -> f64 {
+    pub(crate) fn ber(&self) -> f64 {
         self.errors as f64 / self.bits.max(1) as f64
     }
 
@@ -95,7 +95,7 @@ impl Score {
     }
 
     /// Error vector magnitude in percent, carriers weighted by the power of their channel.
-    pub fn evm_percent(&self) -> f64 {
+    pub(crate) fn evm_percent(&self) -> f64 {
         if self.power > 0.0 { 100.0 * (self.error / self.power).sqrt() } else { 0.0 }
     }
 
@@ -112,7 +112,7 @@ impl Score {
 }
 
 /// `x → g(x)/x` of Rapp's amplifier with p = 2 at an input back-off, behind the clipping of a waveform.
-pub fn rapp(config: &Config, ibo_db: f64) -> Curve {
+pub(crate) fn rapp(config: &Config, ibo_db: f64) -> Curve {
     let drive = libm::pow(10.0, -ibo_db / 20.0);
     let level = config.clip.map_or(f64::INFINITY, |clip| clip.level());
     Curve::new(|r| {
@@ -124,7 +124,7 @@ pub fn rapp(config: &Config, ibo_db: f64) -> Curve {
 
 /// Sends packets over a [`Case`].
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub(crate) struct Trial {
     case: Case,
     contenders: Vec<Contender>,
     detectors: Vec<Option<Saturation>>,
@@ -144,7 +144,7 @@ const FEEDBACKS: usize = 4;
 
 impl Trial {
     /// A link and those who read it.
-    pub fn new(case: &Case, contenders: &[Contender]) -> Result<Self> {
+    pub(crate) fn new(case: &Case, contenders: &[Contender]) -> Result<Self> {
         let config = &case.config;
         config.validate()?;
         let curve = rapp(config, case.ibo_db);
@@ -170,7 +170,7 @@ impl Trial {
     }
 
     /// Sends one packet and adds to the scores, one for each contender.
-    pub fn packet(&mut self, seed: u64, scores: &mut [Score]) {
+    pub(crate) fn packet(&mut self, seed: u64, scores: &mut [Score]) {
         let (config, size) = (self.case.config.clone(), self.layout.size);
         let mut random = Random::new(seed, Draws::Fading);
         let noise = libm::pow(10.0, -self.case.snr_db / 10.0);

@@ -10,7 +10,7 @@ use crate::Result;
 
 /// The SIGNAL field (17.3.4): how the rest of a frame is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Signal {
+pub(crate) struct Signal {
     /// Mbit/s.
     pub mbps: u32,
     /// Constellation of the data symbols.
@@ -23,7 +23,7 @@ pub struct Signal {
 
 /// A frame of a station.
 #[derive(Clone, Debug)]
-pub struct WifiFrame {
+pub(crate) struct WifiFrame {
     /// The SIGNAL symbol alone where its parity or rate is wrong or the recording ends too early, otherwise all symbols, SIGNAL first.
     pub packet: Packet,
     /// `None` where it cannot be read.
@@ -55,7 +55,7 @@ impl Signal {
     }
 
     /// Data symbols: 16 bits of SERVICE, the bytes, six zeros, filled up. 4 µs each.
-    pub fn symbols(&self) -> usize {
+    pub(crate) fn symbols(&self) -> usize {
         (16 + 8 * self.length + 6).div_ceil(4 * self.mbps as usize)
     }
 }
@@ -66,7 +66,7 @@ fn config(modulation: Modulation, symbols: usize) -> Config {
 }
 
 /// Finds the frames of stations in samples at 20 MS/s and reads them.
-pub fn receive_wifi(samples: &[Complex32]) -> Result<Vec<WifiFrame>> {
+pub(crate) fn receive_wifi(samples: &[Complex32]) -> Result<Vec<WifiFrame>> {
     let mut run = Run::new();
     let mut frames = Vec::new();
     for packet in Receiver::new(config(Modulation::Bpsk, 1))?.receive(samples) {

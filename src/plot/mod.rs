@@ -30,8 +30,7 @@ pub(crate) use colour::viridis;
 pub(crate) use colour::{Colour, Dash, Style, style_at, style_of, styles_of};
 pub(crate) use figure::{Figure, Grid, Inset, Mark, Panel};
 pub(crate) use run::{NmseCurve, Part, Series, Taps, Weights, lines, nmse_over_time, taps_over_time, weights};
-pub(crate) use signal::Constellation;
-pub(crate) use signal::{AmplifierCurve, Histogram, am_am_pm, constellations, envelope_histogram, psd, spectrogram};
+pub(crate) use signal::{AmplifierCurve, Constellation, Histogram, am_am_pm, constellations, envelope_histogram, psd, spectrogram};
 pub(crate) use study::{Bar, Candidate, Field, bars, fields, landscape, repeats};
 
 use crate::{Result, files as whole};

@@ -4,8 +4,8 @@ mod curve;
 mod polynomial;
 mod table;
 
-pub use polynomial::Term;
-pub use table::Point;
+pub(crate) use polynomial::Term;
+pub(crate) use table::Point;
 
 use num_complex::{Complex32, Complex64};
 use serde::{Deserialize, Serialize};
@@ -56,13 +56,13 @@ pub enum Model {
 
 impl Model {
     /// Saleh's own tube.
-    pub fn saleh() -> Self {
+    pub(crate) fn saleh() -> Self {
         Self::Saleh { alpha_a: 2.1587, beta_a: 1.1517, alpha_phi: 4.0033, beta_phi: 9.1040 }
     }
 
     /// The input amplitude that input back-off is counted from: 1 for the limiter, for Rapp (where the small-signal line meets the
     /// saturated output) and for the memory polynomial (the end of its range); the input of the largest output for Saleh and a table.
-    pub fn saturation(&self) -> f64 {
+    pub(crate) fn saturation(&self) -> f64 {
         match self {
             Self::Limiter | Self::Rapp { .. } | Self::MemoryPolynomial { .. } => 1.0,
             Self::Saleh { beta_a, .. } => 1.0 / beta_a.sqrt(),
@@ -116,12 +116,12 @@ impl Amplifier {
     }
 
     /// An amplifier as configured.
-    pub fn from_config(config: &AmplifierConfig) -> Result<Self> {
+    pub(crate) fn from_config(config: &AmplifierConfig) -> Result<Self> {
         Self::new(config.model.clone(), config.ibo_db)
     }
 
     /// Sets the input back-off in dB; negative is overdriven.
-    pub(crate) fn set_ibo_db(&mut self, ibo_db: f64) -> Result<()> {
+    pub fn set_ibo_db(&mut self, ibo_db: f64) -> Result<()> {
         require(ibo_db.abs() <= 200.0, "ibo_db", "between -200 and 200", ibo_db)?;
         self.ibo_db = ibo_db;
         self.update();
@@ -129,7 +129,7 @@ impl Amplifier {
     }
 
     /// Sets the mean power that the input is taken to have.
-    pub fn set_input_power(&mut self, power: f64) -> Result<()> {
+    pub(crate) fn set_input_power(&mut self, power: f64) -> Result<()> {
         require(power.is_finite() && power > 0.0, "input_power", "more than 0", power)?;
         self.input_power = power;
         self.update();

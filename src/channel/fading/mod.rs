@@ -67,7 +67,7 @@ impl Fading {
     }
 
     /// The same with real taps, `√2 Re h`: real signals stay real, powers and autocorrelation stay as they are.
-    pub fn real_valued(config: &FadingConfig, seed: u64) -> Result<Self> {
+    pub(crate) fn real_valued(config: &FadingConfig, seed: u64) -> Result<Self> {
         Self::build(config, seed, true)
     }
 
@@ -100,7 +100,7 @@ impl Fading {
     }
 
     /// Sets a constant Doppler frequency `f_d T` from the next sample on.
-    pub(crate) fn set_doppler(&mut self, doppler: f64) -> Result<()> {
+    pub fn set_doppler(&mut self, doppler: f64) -> Result<()> {
         let doppler = Doppler::Constant(doppler);
         doppler.validate()?;
         self.config.doppler = doppler;
@@ -119,22 +119,22 @@ impl Fading {
     }
 
     /// The delay of each path in samples.
-    pub fn delays(&self) -> &[usize] {
+    pub(crate) fn delays(&self) -> &[usize] {
         &self.delays
     }
 
     /// Transmit antennas.
-    pub fn tx_antennas(&self) -> usize {
+    pub(crate) fn tx_antennas(&self) -> usize {
         self.config.tx_antennas
     }
 
     /// Receive antennas.
-    pub fn rx_antennas(&self) -> usize {
+    pub(crate) fn rx_antennas(&self) -> usize {
         self.config.rx_antennas
     }
 
     /// How many coefficients [`taps`](Self::taps) holds: receive antennas × transmit antennas × paths.
-    pub fn coefficients(&self) -> usize {
+    pub(crate) fn coefficients(&self) -> usize {
         self.config.rx_antennas * self.config.tx_antennas * self.delays.len()
     }
 
@@ -150,7 +150,7 @@ impl Fading {
     /// # Panics
     ///
     /// When the number of slices is not the number of antennas, or their lengths differ.
-    pub fn process_mimo(&mut self, tx: &[&[Complex32]], rx: &mut [&mut [Complex32]], mut watch: impl FnMut(usize, &Self)) {
+    pub(crate) fn process_mimo(&mut self, tx: &[&[Complex32]], rx: &mut [&mut [Complex32]], mut watch: impl FnMut(usize, &Self)) {
         assert_eq!((tx.len(), rx.len()), (self.config.tx_antennas, self.config.rx_antennas), "one slice for each antenna");
         let samples = tx[0].len();
         assert!(tx.iter().all(|t| t.len() == samples) && rx.iter().all(|r| r.len() == samples), "slices of one length");

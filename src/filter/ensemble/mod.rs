@@ -72,8 +72,7 @@ mod step;
 use num_complex::{Complex, Complex64};
 use serde::{Deserialize, Serialize};
 
-pub use config::EnsembleConfig;
-pub use config::pair;
+pub use config::{EnsembleConfig, pair};
 pub(super) use recipe::RECIPE;
 
 use self::acquisition::Acquisition;

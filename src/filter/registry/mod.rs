@@ -24,8 +24,7 @@ mod values;
 
 use std::any::{Any, TypeId};
 
-pub(crate) use look::Dash;
-pub(crate) use look::Hue;
+pub(crate) use look::{Dash, Hue};
 #[cfg(any(feature = "cli", test))]
 pub(crate) use parameter::Spacing;
 pub(crate) use parameter::{Parameter, Preset, Unit};
@@ -33,8 +32,7 @@ pub(super) use parameter::{below_one, log, odd, scaled};
 #[cfg(feature = "cli")]
 pub(crate) use settings::Inputs;
 pub(crate) use settings::Settings;
-pub use values::Value;
-pub use values::Values;
+pub use values::{Value, Values};
 
 use super::{Filter, KernelFilter, Tracker, ensemble, krlst, linear, lms, memory_polynomial, nlms, recipes, residual};
 use crate::kernel::Kernel;
@@ -138,7 +136,7 @@ impl Recipe {
     }
 
     /// Whether it predicts a complex stream.
-    pub(crate) fn tracks(&self) -> bool {
+    pub fn tracks(&self) -> bool {
         matches!(self.task(), Task::Regression | Task::Stream)
     }
 

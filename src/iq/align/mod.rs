@@ -129,7 +129,7 @@ const MIN_SAMPLES: usize = 256;
 /// Finds the alignment of `rx` to `tx`, or says why there is none.
 ///
 /// Samples that are zero or not finite carry no weight.
-pub(crate) fn align(tx: &[Complex32], rx: &[Complex32], options: Options) -> Result<Alignment> {
+pub fn align(tx: &[Complex32], rx: &[Complex32], options: Options) -> Result<Alignment> {
     if options.samples < MIN_SAMPLES {
         return Err(Error::parameter("samples", format!("at least {MIN_SAMPLES}"), options.samples));
     }

@@ -330,7 +330,7 @@ impl Synchroniser {
     }
 
     /// Appends the pairs that are certain by now. An error when two streams do not belong together.
-    pub(crate) fn run(&mut self, out: &mut Pairs) -> Result<()> {
+    pub fn run(&mut self, out: &mut Pairs) -> Result<()> {
         self.go(out).map(drop)
     }
 

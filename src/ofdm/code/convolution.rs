@@ -28,7 +28,7 @@ pub enum Rate {
 
 impl Rate {
     /// All of them, the most robust first.
-    pub const ALL: [Self; 3] = [Self::Half, Self::TwoThirds, Self::ThreeQuarters];
+    pub(crate) const ALL: [Self; 3] = [Self::Half, Self::TwoThirds, Self::ThreeQuarters];
 
     /// The name as options and files spell it.
     pub(crate) fn name(self) -> &'static str {

@@ -6,7 +6,7 @@ use kaflow::ofdm::{Clip, Config, Constellation, Modulation, Packet, RandomBits, 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::support::{add_noise, convolve, frames, gaussian, shift, transmit};
+use super::support::{add_noise, convolve, frames, gaussian, shift, transmit};
 
 #[test]
 fn clipped_frames_loop_back_bit_for_bit_at_any_numerology() {

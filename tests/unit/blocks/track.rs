@@ -257,10 +257,8 @@ fn snapshots_fall_on_their_samples_and_resume_to_the_bit() {
     block.run();
     let expected = block.prediction().take().0;
     let kept = kept.lock().unwrap();
-    assert_eq!(
-        kept.iter().map(|s| (s.samples, s.last)).collect::<Vec<_>>(),
-        [(1000, false), (2000, false), (3000, false), (4000, false), (5000, false), (5000, true)]
-    );
+    // One behind every thousand samples, and one at the end of the streams.
+    assert_eq!(kept.iter().map(|s| s.samples).collect::<Vec<_>>(), [1000, 2000, 3000, 4000, 5000, 5000]);
     let mut resumed = Track::<_, In, Out>::with_buffers(nlms());
     assert!(resumed.resume(b"not a snapshot").is_err());
     resumed.resume(&kept[2].state).unwrap();

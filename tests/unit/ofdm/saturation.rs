@@ -6,7 +6,7 @@ use kaflow::ofdm::{Code, Config, Curve, Method, Modulation, RandomBits, Rate, Re
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::support::{add_noise, convolve, gaussian, shift};
+use super::support::{add_noise, convolve, gaussian, shift};
 
 fn scores(modulation: Modulation, ibo_db: f64, snr_db: f64, oversampling: usize, packets: u64, contenders: &[Contender]) -> Vec<Score> {
     let case = Case { config: Config { modulation, ..Config::default() }, ibo_db, oversampling, snr_db };

@@ -6,7 +6,7 @@ use kaflow::ofdm::{Clip, Config, Constellation, Demodulator, Modulation, Modulat
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::support::{add_noise, transmit};
+use super::support::{add_noise, transmit};
 
 #[test]
 fn constellations_have_unit_power_and_gray_neighbours() {
