@@ -108,7 +108,7 @@ mod tests {
     fn one_that_comes_too_soon_waits_and_the_last_one_counts() {
         let make = |phase| Predistorter::new(table(phase, 3.0)).unwrap();
         let mut swapping = Swapping::new(make(0.0));
-        [0.1, 0.2, 0.3].map(|phase| swapping.swap(make(phase)));
+        [0.1, 0.2, 0.3].into_iter().for_each(|phase| swapping.swap(make(phase)));
         let (mut out, mut last) = (signal(1000), signal(1000));
         swapping.process(&mut out);
         make(0.3).process(&mut last);

@@ -58,9 +58,9 @@ mod sliding;
 mod watch;
 mod windowed;
 
+pub use canceller::Canceller;
 #[cfg(feature = "blocks")]
 pub(crate) use guard::CleanWindow;
-pub use canceller::Canceller;
 pub use guard::Guard;
 pub use kernel_filter::Evict;
 pub(crate) use kernel_filter::{Admit, Dynamics, KernelFilter};

@@ -40,8 +40,7 @@ pub(crate) use recording::NotFinite;
 pub use recording::Recording;
 pub(crate) use segment::{Gap, Segment};
 pub(crate) use survey::{Survey, survey};
-pub(crate) use sync::Status;
-pub use sync::{Pairs, State, Synchroniser};
+pub use sync::{Pairs, State, Status, Synchroniser};
 pub use writer::Writer;
 
 #[cfg(test)]
