@@ -2,7 +2,8 @@
 
 use crate::Bench;
 
-const COMMANDS: [&str; 12] = ["track", "bench", "cancel", "fit", "inspect", "linearize", "receive", "reproduce", "simulate", "tune", "completions", "man"];
+const COMMANDS: [&str; 12] =
+    ["track", "bench", "cancel", "fit", "inspect", "linearize", "receive", "reproduce", "simulate", "tune", "completions", "man"];
 
 #[test]
 fn help_and_version_everywhere() {
