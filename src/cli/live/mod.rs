@@ -50,7 +50,11 @@ const PACKETS: &str = "packets";
 const START: Duration = Duration::from_millis(500);
 
 pub(super) fn run(args: Args) -> Result<()> {
-    let choices = filters::choose(&args.filters.wanted(if args.cancel.is_some() { &CANCEL } else { &DEFAULT }, args.params.as_ref())?, "filter", &filters::streams())?;
+    let choices = filters::choose(
+        &args.filters.wanted(if args.cancel.is_some() { &CANCEL } else { &DEFAULT }, args.params.as_ref())?,
+        "filter",
+        &filters::streams(),
+    )?;
     let sweep = args.sweep()?;
     args.check_outputs(sweep.is_some())?;
     // What is wrong with the rest shows at any rate.
@@ -175,7 +179,12 @@ impl Session<'_> {
                 let name = if self.args.channel.len() > 1 { format!("{name} rx{channel}") } else { name.to_owned() };
                 let track = Track::new(tracker).metrics_every(every, self.args.output.skip).observed();
                 let first = channels.is_empty() && filters.is_empty();
-                let error = self.args.cancel.as_deref().filter(|_| first).map(|path| recorder::cancelled(path, rate, config.frequency, self.args.output.force));
+                let error = self
+                    .args
+                    .cancel
+                    .as_deref()
+                    .filter(|_| first)
+                    .map(|path| recorder::cancelled(path, rate, config.frequency, self.args.output.force));
                 filters.push(Filter { name, track, prediction: None, error: error.transpose()? });
             }
             channels.push(filters);
