@@ -106,7 +106,7 @@ fn after_ctrl_c_what_is_finished_is_there() {
     let mut child = command.args(arguments).stdout(std::process::Stdio::null()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_secs(3));
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(child.wait().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
     let json: Value = serde_json::from_slice(&std::fs::read(folder.path().join("fig3.json")).unwrap()).unwrap();
     let runs = json["settings"]["runs"].as_u64().unwrap();
     assert!((1..1_000_000).contains(&runs), "{runs} runs");
