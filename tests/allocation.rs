@@ -44,9 +44,7 @@ fn trackers_in_their_fastest_form_do_not_allocate_either() {
     let narrow = |z: &Complex<f64>| Complex::new(z.re as f32, z.im as f32);
     let (tx, rx): (Vec<_>, Vec<_>) = (tx.iter().map(narrow).collect(), rx.iter().map(narrow).collect());
     let mut prediction = vec![Complex::new(0.0f32, 0.0); 2000];
-    // The ensemble's slow part solves systems of equations at the ends of its blocks, in memory that it takes then; residual stands on it.
-    let slow = ["ensemble", "residual"];
-    for name in registry::of_task(Task::Regression).chain(registry::of_task(Task::Stream)).filter(|name| !slow.contains(name)) {
+    for name in registry::of_task(Task::Regression).chain(registry::of_task(Task::Stream)) {
         let recipe = registry::recipe(name).unwrap();
         let budget = recipe.has("budget");
         let given: Values = budget.then(|| ("budget".into(), Value::Number(50.0))).into_iter().collect();

@@ -73,7 +73,7 @@ fn ensemble() -> Guard<f32, Ensemble<f32>> {
 #[test]
 fn goals_are_reached_with_default_parameters() {
     // Means over four seeds; the tenth of a decibel is what four seeds are uncertain by.
-    for (preset, goal) in [("a", -19.1), ("d", -19.05), ("b", -9.95), ("e", -9.8)] {
+    for (preset, goal) in [("a", -19.15), ("d", -19.1), ("b", -9.98), ("e", -9.8)] {
         let runs: Vec<Run> = (1..=4)
             .map(|seed| {
                 let (tx, rx) = simulated(preset, seed, 1e-3, 20_000);
@@ -92,17 +92,18 @@ fn goals_are_reached_with_default_parameters() {
     let sets = [
         ("kafbox_mimotestbed8k", 4, 0, 500, -17.7),
         ("kafbox_mimotestbed8k", 6, 2, 500, -17.6),
-        ("opendpd_dpa200", 4, 0, 8000, -35.1),
-        ("opendpd_dpa200", 16, 4, 8000, -35.1),
-        ("wifi80211a_6mbps", 4, 1, 10_000, -19.3),
-        ("wifi80211a_6mbps", 6, 2, 10_000, -19.3),
+        ("opendpd_dpa200", 4, 0, 8000, -35.2),
+        ("opendpd_dpa200", 16, 4, 8000, -35.3),
+        ("wifi80211a_6mbps", 4, 1, 10_000, -19.4),
+        ("wifi80211a_6mbps", 6, 2, 10_000, -19.4),
+        ("wifi80211a_6mbps", 8, 2, 10_000, -19.3),
     ];
     for (set, taps, advance, from, goal) in sets {
         let Some((tx, rx)) = recorded(set) else { continue };
         let (tx, rx) = pair(&tx, &rx, advance);
         let run = track(&mut Guard::new(bare(taps, advance)), tx, rx);
         let (nmse, coverage) = (run.nmse_from(from), run.coverage(from, set.starts_with("kafbox")));
-        println!("{set}, {taps} taps, advance {advance}: goal {goal:.1} dB, reached {nmse:.2} dB, 95 % intervals hold {coverage:.1} %");
+        println!("{set}, {taps} taps, advance {advance}: goal {goal:.2} dB, reached {nmse:.2} dB, 95 % intervals hold {coverage:.1} %");
         assert!(nmse <= goal, "{set}: {nmse}");
         assert!(!set.starts_with("opendpd") || (94.0..=96.0).contains(&coverage), "{set}: {coverage}");
     }
@@ -146,6 +147,23 @@ fn power_steps_are_survived() {
                 println!("step {step_db} dB, {what}: {nmse:.2} dB, before it {before:.2} dB");
                 assert!(nmse < floor + 2.5, "{step_db} dB, {what}: {nmse}, before it {before}");
             }
+        }
+    }
+}
+
+#[test]
+fn level_steps_of_both_streams_are_over_within_two_thousand_samples() {
+    let (tx, rx) = simulated("d", 1, 1e-3, 30_000);
+    let quiet = track(&mut ensemble(), &tx, &rx);
+    for step_db in [-60.0, -40.0, -20.0, -12.0, -6.0, 6.0, 12.0, 20.0, 40.0, 60.0] {
+        // Down and up again, or the other way round.
+        let gain = |n: usize| if (10_000..20_000).contains(&n) { 10f32.powf(step_db / 20.0) } else { 1.0 };
+        let scale = |stream: &[Complex32]| -> Vec<Complex32> { stream.iter().enumerate().map(|(n, z)| z * gain(n)).collect() };
+        let run = track(&mut ensemble(), &scale(&tx), &scale(&rx));
+        for from in [12_000, 22_000] {
+            let (nmse, without) = (run.nmse(from..from + 8000), quiet.nmse(from..from + 8000));
+            println!("both streams by {step_db} dB, from 2000 samples after step {}: {nmse:.2} dB, without {without:.2} dB", from / 10_000);
+            assert!(nmse < without + 1.0, "{step_db} dB, from {from}: {nmse} and {without}");
         }
     }
 }
@@ -246,7 +264,7 @@ fn it_keeps_up_with_a_memory_polynomial_on_its_own_ground() {
         let (power, [a, b, c]) = (x.norm_sqr(), c.map(|(re, im)| Complex32::new(re, im)));
         x * (a + b * power + c * power * power)
     };
-    for (noise_db, doppler) in [(-20.0, 0.0), (-40.0, 0.0), (-25.0, 1e-4)] {
+    for (noise_db, doppler) in [(-20.0, 0.0), (-40.0, 0.0), (-25.0, 1e-5), (-25.0, 3e-5), (-25.0, 1e-4), (-40.0, 1e-4)] {
         let rx: Vec<Complex32> = (0..tx.len())
             .map(|n| {
                 let clean: Complex32 = terms.iter().enumerate().filter(|(l, _)| *l <= n).map(|(l, c)| echo(tx[n - l], *c)).sum();
@@ -259,9 +277,7 @@ fn it_keeps_up_with_a_memory_polynomial_on_its_own_ground() {
         let polynomial = track(&mut Guard::new(registry::tracker(&recipe, 4).unwrap()), &tx, &rx).nmse_from(8000);
         let nmse = track(&mut ensemble(), &tx, &rx).nmse_from(8000);
         println!("memory polynomial, noise {noise_db} dB, Doppler {doppler}: ensemble {nmse:.2} dB, mp-rls {polynomial:.2} dB");
-        // On a rotating channel the polynomial is still ahead: the bank is for still ones.
-        let behind = if doppler > 0.0 { 2.5 } else { 0.5 };
-        assert!(nmse < polynomial + behind, "noise {noise_db} dB, Doppler {doppler}: {nmse} and {polynomial}");
+        assert!(nmse < polynomial + 0.3, "noise {noise_db} dB, Doppler {doppler}: {nmse} and {polynomial}");
     }
 }
 

@@ -161,6 +161,8 @@ pub(crate) trait Vector<T>: Copy {
     fn max(self, other: Self) -> Self;
     /// `then` where `self < other`, else `otherwise`.
     fn select_less(self, other: Self, then: Self, otherwise: Self) -> Self;
+    /// Whether `self < other` in some lane.
+    fn any_less(self, other: Self) -> bool;
     /// `2^self` for lanes between the exponents of the least and the greatest normal number; other lanes are unspecified.
     fn exp2(self, constants: &Self::Exp2) -> Self;
 
@@ -193,6 +195,8 @@ pub(crate) trait Vector<T>: Copy {
 
     /// The sum of all lanes, in pairs.
     fn sum(self) -> T;
+    /// The sums of the lanes of four vectors.
+    fn sums(of: [Self; 4]) -> [T; 4];
     /// The greatest lane.
     fn greatest(self) -> T;
 

@@ -83,9 +83,17 @@ macro_rules! vector {
                 Self(unsafe { $select($less(self.0, other.0), then.0, otherwise.0) })
             }
             #[inline(always)]
+            fn any_less(self, other: Self) -> bool {
+                self.select_less(other, Self::splat(1.0), Self::splat(0.0)).greatest() > 0.0
+            }
+            #[inline(always)]
             fn sum(self) -> $scalar {
                 // SAFETY: see `splat`.
                 unsafe { $sum(self.0) }
+            }
+            #[inline(always)]
+            fn sums([a, b, c, d]: [Self; 4]) -> [$scalar; 4] {
+                [a.sum(), b.sum(), c.sum(), d.sum()]
             }
             #[inline(always)]
             fn greatest(self) -> $scalar {

@@ -97,9 +97,17 @@ macro_rules! plain {
                 Self(std::array::from_fn(|i| if self.0[i] < other.0[i] { then.0[i] } else { otherwise.0[i] }))
             }
             #[inline(always)]
+            fn any_less(self, other: Self) -> bool {
+                self.0.iter().zip(&other.0).fold(false, |any, (a, b)| any | (a < b))
+            }
+            #[inline(always)]
             fn sum(self) -> $scalar {
                 let [a, b, c, d, e, f, g, h] = self.0;
                 ((a + e) + (c + g)) + ((b + f) + (d + h))
+            }
+            #[inline(always)]
+            fn sums([a, b, c, d]: [Self; 4]) -> [$scalar; 4] {
+                [a.sum(), b.sum(), c.sum(), d.sum()]
             }
             #[inline(always)]
             fn greatest(self) -> $scalar {

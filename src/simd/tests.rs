@@ -104,6 +104,32 @@ fn a_minimum_keeps_numbers_away_from_what_is_none() {
     }
 }
 
+/// Sums of four vectors, and whether some lane is below a bound.
+struct Lanes<'a>(&'a [f32; 16], f32);
+
+impl Op<f32> for Lanes<'_> {
+    type Output = ([f32; 4], bool);
+
+    #[inline(always)]
+    fn run<V: Vector<f32>>(self) -> Self::Output {
+        let x = V::read(self.0, 0);
+        (V::sums([x, x.add(x), V::splat(1.0), V::splat(0.0)]), x.any_less(V::splat(self.1)))
+    }
+}
+
+#[test]
+fn sums_and_comparisons_look_at_every_lane() {
+    for &level in Level::available() {
+        for k in 0..4 {
+            let mut x = [1.0; 16];
+            x[k] = -2.0;
+            let ([a, b, lanes, zero], any) = f32::dispatch(level, Lanes(&x, 0.0));
+            assert_eq!((a, b, zero, any), (lanes - 3.0, 2.0 * (lanes - 3.0), 0.0, true), "{level}, lane {k}");
+            assert!(!f32::dispatch(level, Lanes(&x, -2.0)).1, "{level}: none is below");
+        }
+    }
+}
+
 /// Roots, reciprocals and logarithms lane by lane; the first of the lanes that are the greatest.
 struct Functions<'a, T>(&'a [T; 16], [&'a mut [T; 16]; 4]);
 

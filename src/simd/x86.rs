@@ -13,9 +13,11 @@ macro_rules! vector {
         $(#[$doc:meta])* $name:ident: $lanes:literal of $scalar:ident in $register:ty,
         $load:ident $store:ident $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $fnma:ident $min:ident $max:ident,
         less |$a:ident, $b:ident, $then:ident, $otherwise:ident| $less:expr,
+        any |$c:ident, $d:ident| $any:expr,
         split |$x:ident, $magic:ident| $split:expr,
         exponent |$p:ident, $whole:ident| $exponent:expr,
         sum |$v:ident| $sum:expr,
+        sums |$i:ident, $j:ident, $k:ident, $l:ident| $sums:expr,
         greatest |$g:ident| $greatest:expr,
         $sqrt:ident, recip |$r:ident| $recip:expr, rough |$q:ident| $rough:expr,
         parts |$y:ident| $parts:expr,
@@ -91,10 +93,20 @@ macro_rules! vector {
                 Self(unsafe { $less })
             }
             #[inline(always)]
+            fn any_less(self, other: Self) -> bool {
+                let ($c, $d) = (self.0, other.0);
+                // SAFETY: see `splat`.
+                unsafe { $any != 0 }
+            }
+            #[inline(always)]
             fn sum(self) -> $scalar {
                 let $v = self.0;
                 // SAFETY: see `splat`.
                 unsafe { $sum }
+            }
+            #[inline(always)]
+            fn sums([$i, $j, $k, $l]: [Self; 4]) -> [$scalar; 4] {
+                $sums
             }
             #[inline(always)]
             fn greatest(self) -> $scalar {
@@ -144,6 +156,7 @@ vector! {
     F32x8: 8 of f32 in __m256,
     _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_fmadd_ps _mm256_fnmadd_ps _mm256_min_ps _mm256_max_ps,
     less |a, b, then, otherwise| _mm256_blendv_ps(otherwise, then, _mm256_cmp_ps::<_CMP_LT_OQ>(a, b)),
+    any |a, b| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(a, b)),
     // Rounding instead of a magic number: two constants fewer, and a shorter way to the polynomial.
     split |x, _magic| (_mm256_cvtps_epi32(x), _mm256_sub_ps(x, _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x))),
     exponent |p, whole| _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32::<23>(whole))),
@@ -151,6 +164,14 @@ vector! {
         let four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
         let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
         _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+    },
+    // Two rounds that interleave what they add, so that three additions serve four vectors; then the halves.
+    // SAFETY: see `splat`; a register of four numbers has the layout of their array.
+    sums |a, b, c, d| unsafe {
+        let two = _mm256_add_ps(_mm256_unpacklo_ps(a.0, c.0), _mm256_unpackhi_ps(a.0, c.0));
+        let other = _mm256_add_ps(_mm256_unpacklo_ps(b.0, d.0), _mm256_unpackhi_ps(b.0, d.0));
+        let four = _mm256_add_ps(_mm256_unpacklo_ps(two, other), _mm256_unpackhi_ps(two, other));
+        std::mem::transmute::<__m128, [f32; 4]>(_mm_add_ps(_mm256_castps256_ps128(four), _mm256_extractf128_ps::<1>(four)))
     },
     greatest |v| {
         let four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
@@ -176,6 +197,7 @@ vector! {
     F64x4: 4 of f64 in __m256d,
     _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_fmadd_pd _mm256_fnmadd_pd _mm256_min_pd _mm256_max_pd,
     less |a, b, then, otherwise| _mm256_blendv_pd(otherwise, then, _mm256_cmp_pd::<_CMP_LT_OQ>(a, b)),
+    any |a, b| _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_LT_OQ>(a, b)),
     split |x, magic| {
         let whole = _mm256_add_pd(x, magic);
         (whole, _mm256_sub_pd(x, _mm256_sub_pd(whole, magic)))
@@ -185,6 +207,7 @@ vector! {
         let two = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd::<1>(v));
         _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
     },
+    sums |a, b, c, d| [a.sum(), b.sum(), c.sum(), d.sum()],
     greatest |v| {
         let two = _mm_max_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd::<1>(v));
         _mm_cvtsd_f64(_mm_max_sd(two, _mm_unpackhi_pd(two, two)))
@@ -207,10 +230,19 @@ vector! {
     F32x16: 16 of f32 in __m512,
     _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_fmadd_ps _mm512_fnmadd_ps _mm512_min_ps _mm512_max_ps,
     less |a, b, then, otherwise| _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), otherwise, then),
+    any |a, b| _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b),
     // Rounding instead of a magic number: two constants fewer, and a shorter way to the polynomial.
     split |x, _magic| (_mm512_cvtps_epi32(x), _mm512_sub_ps(x, _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x))),
     exponent |p, whole| _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32::<23>(whole))),
     sum |v| _mm512_reduce_add_ps(v),
+    // SAFETY: as for `F32x8`.
+    sums |a, b, c, d| unsafe {
+        let two = _mm512_add_ps(_mm512_unpacklo_ps(a.0, c.0), _mm512_unpackhi_ps(a.0, c.0));
+        let other = _mm512_add_ps(_mm512_unpacklo_ps(b.0, d.0), _mm512_unpackhi_ps(b.0, d.0));
+        let four = _mm512_add_ps(_mm512_unpacklo_ps(two, other), _mm512_unpackhi_ps(two, other));
+        let half = _mm256_add_ps(_mm512_castps512_ps256(four), _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(four))));
+        std::mem::transmute::<__m128, [f32; 4]>(_mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps::<1>(half)))
+    },
     greatest |v| _mm512_reduce_max_ps(v),
     _mm512_sqrt_ps, recip |x| {
         let r = _mm512_rcp14_ps(x);
@@ -225,12 +257,14 @@ vector! {
     F64x8: 8 of f64 in __m512d,
     _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_fmadd_pd _mm512_fnmadd_pd _mm512_min_pd _mm512_max_pd,
     less |a, b, then, otherwise| _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b), otherwise, then),
+    any |a, b| _mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b),
     split |x, magic| {
         let whole = _mm512_add_pd(x, magic);
         (whole, _mm512_sub_pd(x, _mm512_sub_pd(whole, magic)))
     },
     exponent |p, whole| _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(p), _mm512_slli_epi64::<52>(_mm512_castpd_si512(whole)))),
     sum |v| _mm512_reduce_add_pd(v),
+    sums |a, b, c, d| [a.sum(), b.sum(), c.sum(), d.sum()],
     greatest |v| _mm512_reduce_max_pd(v),
     _mm512_sqrt_pd, recip |x| _mm512_div_pd(_mm512_set1_pd(1.0), x), rough |x| _mm512_div_pd(_mm512_set1_pd(1.0), x),
     parts |x| (_mm512_getexp_pd(x), _mm512_getmant_pd::<_MM_MANT_NORM_1_2, _MM_MANT_SIGN_SRC>(x)),

@@ -11,8 +11,13 @@ use crate::filter::Guard;
 /// Rates that are tried, the highest first: those that most radios have.
 const RATES: [f64; 10] = [20e6, 10e6, 5e6, 4e6, 2e6, 1e6, 500e3, 250e3, 200e3, 100e3];
 
-/// How long each filter is measured.
+/// Samples that a filter gets before it is measured, as its start may cost many times what it costs later; and for how long at most.
+const START: usize = 1 << 15;
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long each filter is measured, and in pieces of how many samples: so many that what is done now and then is part of them.
 const LOOK: Duration = Duration::from_millis(40);
+const PIECE: usize = 4096;
 
 /// The part of the processor's time that may be used, and what all around a filter needs for a sample, in seconds: driver, synchroniser, and a simulated radio's channel.
 const SHARE: f64 = 0.6;
@@ -25,17 +30,27 @@ pub(super) fn sustained(choices: &[Choice], frame: &[Complex32], taps: usize, ch
     let (mut slowest, mut all) = (0.0f64, 0.0);
     for choice in choices {
         let mut filter = Guard::new(choice.settle(crate::metrics::power(frame), 0)?.1);
-        // A dictionary has to fill up first.
         let (mut best, mut samples, began) = (f64::INFINITY, 0, Instant::now());
-        while began.elapsed() < LOOK || samples < 2 * taps {
-            for ((tx, rx), p) in frame.chunks(512).zip(rx.chunks(512)).zip(prediction.chunks_mut(512)) {
-                let start = Instant::now();
-                filter.track(tx, rx, p, None);
-                best = if began.elapsed() > LOOK / 2 { best.min(start.elapsed().as_secs_f64() / tx.len() as f64) } else { best };
-                samples += tx.len();
-                if began.elapsed() > 2 * LOOK {
+        let mut end = None;
+        while end.is_none_or(|end| Instant::now() < end) {
+            let start = Instant::now();
+            let mut piece = 0;
+            while piece < PIECE {
+                let n = frame.len().min(PIECE - piece);
+                filter.track(&frame[..n], &rx[..n], &mut prediction[..n], None);
+                piece += n;
+                if began.elapsed() > PATIENCE {
                     break;
                 }
+            }
+            samples += piece;
+            match end {
+                Some(_) => best = best.min(start.elapsed().as_secs_f64() / piece as f64),
+                None if samples >= START.max(2 * taps) || began.elapsed() > PATIENCE => {
+                    best = start.elapsed().as_secs_f64() / piece as f64;
+                    end = Some(Instant::now() + LOOK);
+                }
+                None => {}
             }
         }
         slowest = slowest.max(best);

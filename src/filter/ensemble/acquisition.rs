@@ -71,11 +71,13 @@ impl Acquisition {
     }
 
     /// Begins again with what the lanes know, less sure of it.
-    pub(super) fn reopen<T: Real>(&mut self, lanes: &Lanes<T>, shape: &Shape<T>) {
+    pub(super) fn reopen<T: Real>(&mut self, lanes: &Lanes<T>, shape: &Shape<T>, [h, v]: &mut [Vec<Complex64>; 2]) {
         if self.left == 0 {
             for m in 0..MEMBERS {
-                let h = shape.colour(&lanes.position(m).collect::<Vec<_>>());
-                let v = shape.colour(&lanes.velocity(m).collect::<Vec<_>>());
+                h.iter_mut().zip(lanes.position(m)).for_each(|(to, h)| *to = h);
+                v.iter_mut().zip(lanes.velocity(m)).for_each(|(to, v)| *to = v);
+                shape.colour(h);
+                shape.colour(v);
                 for l in 0..self.taps {
                     (self.h[l].0[m], self.h[l].1[m]) = (h[l].re, h[l].im);
                     (self.v[l].0[m], self.v[l].1[m]) = (v[l].re, v[l].im);
@@ -103,12 +105,13 @@ impl Acquisition {
     }
 
     /// Hands over to the lanes. `best` is the member whose taps tell the shape.
-    pub(super) fn finish<T: Real>(&mut self, lanes: &mut Lanes<T>, shape: &Shape<T>) {
+    pub(super) fn finish<T: Real>(&mut self, lanes: &mut Lanes<T>, shape: &Shape<T>, [h, v]: &mut [Vec<Complex64>; 2]) {
         for m in 0..MEMBERS {
             let complex = |z: &(Each, Each)| Complex64::new(z.0[m], z.1[m]);
-            let (mut h, mut v): (Vec<_>, Vec<_>) = self.h.iter().map(complex).zip(self.v.iter().map(complex)).unzip();
-            shape.whiten(&mut h);
-            shape.whiten(&mut v);
+            h.iter_mut().zip(&self.h).for_each(|(to, h)| *to = complex(h));
+            v.iter_mut().zip(&self.v).for_each(|(to, v)| *to = complex(v));
+            shape.whiten(h);
+            shape.whiten(v);
             (0..self.taps).for_each(|l| lanes.set(m, l, h[l], v[l]));
             let at = |i: usize, j: usize| index(self.taps, i, j);
             let excess = shape.excess(|i, j| Complex64::new(self.p_re[at(i, j)][m], self.p_im[at(i, j)][m]));
@@ -124,8 +127,8 @@ impl Acquisition {
     }
 
     /// Power of the taps as member `m` sees it.
-    pub(super) fn power(&self, m: usize) -> Vec<f64> {
-        self.power.iter().map(|p| p[m]).collect()
+    pub(super) fn power(&self, m: usize) -> impl Iterator<Item = f64> {
+        self.power.iter().map(move |p| p[m])
     }
 
     /// The units of input and curve have changed: all taps are multiplied by `factor`.

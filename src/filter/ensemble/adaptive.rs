@@ -61,11 +61,9 @@ impl<T: Real> Ensemble<T> {
     /// Whether this can stand in the place of `other`.
     fn is_sound(&self, other: &Self) -> bool {
         let taps = self.config.taps;
-        let block = |v: &Vec<T>| v.len() == other.v.len() && v.iter().all(|x| x.is_finite());
-        let numbers = [self.offset.re, self.offset.im, self.offset_variance, self.surprise, self.alarm, self.power, self.relative];
-        let sums = [self.offset_sums.0, self.offset_sums.1.re, self.offset_sums.1.im];
+        let numbers = [self.offset.re, self.offset.im, self.offset_variance, self.power];
         let clock = &self.clock;
-        let counts = clock.at < clock.cell && clock.cell <= super::constants::BLOCK && self.phase < super::constants::QUAD;
+        let counts = clock.at < clock.cell && clock.cell <= super::constants::BLOCK;
         self.history == other.history
             && self.input.is_sound(self.history)
             && self.streams.fits(self.history)
@@ -74,12 +72,12 @@ impl<T: Real> Ensemble<T> {
             && self.acquisition.is_sound(taps)
             && self.lanes.is_sound(taps)
             && self.bank.is_sound(&other.bank)
-            && [&self.y, &self.p].iter().all(|p| p.fits(0))
-            && block(&self.v)
-            && block(&self.weight)
+            && self.y.fits(0)
+            && self.average.is_sound()
             && self.taps.len() == taps
+            && self.windows.iter().all(|w| w.len() == taps)
             && counts
             && self.carrier.is_sound()
-            && numbers.iter().chain(&sums).all(|x| x.is_finite())
+            && numbers.iter().all(|x| x.is_finite())
     }
 }

@@ -9,20 +9,24 @@
 //!
 //! for windows `W` of 1500 samples and without end. At first, while every sample goes into `G`, `w = (G + ridge)^-1 mean(F* y)` whenever `G` is inverted.
 
+mod gram;
 mod ops;
+mod turn;
 
 use num_complex::{Complex, Complex64};
 use serde::{Deserialize, Serialize};
 
+use super::average::Sums;
 use super::constants::*;
 use super::evidence::{Evidence, LEAST, NOTHING};
-use super::features::{Feature, Streams, seconds};
-use super::lanes::Sums;
+use super::features::{Feature, Streams, roughness};
 use super::matrix::Matrix;
 use super::planes::Planes;
 use crate::Real;
+use crate::real::finite;
 use crate::simd::Level;
 
+use self::gram::{Gram, Inverse, solve};
 use self::ops::{Apply, Errors, Gradient, Predict};
 
 /// Members of the bank: windows in samples and how many features they use, of a short model or of all.
@@ -31,13 +35,13 @@ const SLOTS: usize = 3;
 /// What they are called.
 pub(super) const NAMES: [&str; SLOTS] = ["still, 1500 samples", "still", "still, few terms"];
 
-/// Weights of one member, in planes padded to whole vectors.
+/// Weights of one member.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 struct Member<T: Real> {
     w: Vec<Complex64>,
-    re: Vec<T>,
-    im: Vec<T>,
+    /// The same in the precision of the samples.
+    narrow: Vec<Complex<T>>,
     error: Planes<T>,
     // Samples since it began.
     n: f64,
@@ -45,23 +49,12 @@ struct Member<T: Real> {
 
 impl<T: Real> Member<T> {
     fn new(size: usize) -> Self {
-        let zeros = vec![T::zero(); size.next_multiple_of(16)];
-        Self { w: vec![Complex64::default(); size], re: zeros.clone(), im: zeros, error: Planes::new(0), n: 0.0 }
+        Self { w: vec![Complex64::default(); size], narrow: vec![Complex::default(); size], error: Planes::new(0), n: 0.0 }
     }
 
     fn fill(&mut self) {
-        for (k, w) in self.w.iter().enumerate() {
-            (self.re[k], self.im[k]) = (T::of(w.re), T::of(w.im));
-        }
+        self.narrow.iter_mut().zip(&self.w).for_each(|(to, w)| *to = Complex::new(T::of(w.re), T::of(w.im)));
     }
-}
-
-/// The inverse of a Gram matrix in the precision of the samples, rows padded to whole vectors.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(bound = "")]
-struct Inverse<T: Real> {
-    re: Vec<T>,
-    im: Vec<T>,
 }
 
 /// The bank.
@@ -70,14 +63,17 @@ struct Inverse<T: Real> {
 pub(super) struct Bank<T: Real> {
     #[serde(skip)]
     features: Vec<Feature>,
+    #[serde(skip)]
+    roughness: Vec<(usize, usize, f64)>,
     sizes: [usize; 2],
     members: Vec<Member<T>>,
     pub(super) evidence: Evidence<T>,
-    gram: Matrix,
+    gram: Gram<T>,
     // Sum of F* y over the same samples as the Gram matrix, and of their weights.
     cross: Vec<Complex64>,
     used: f64,
     inverses: Vec<Inverse<T>>,
+    ready: bool,
     /// Samples learned since it began, and whether all of them are in the Gram matrix.
     n: u64,
     eager: bool,
@@ -86,31 +82,44 @@ pub(super) struct Bank<T: Real> {
     next: u64,
     // Of the present block.
     predictions: Vec<Planes<T>>,
+    // Sums over the blocks since the last step: of gradients, squared errors and samples learned, and how many blocks these are.
+    gradients: [(Vec<T>, Vec<T>); SLOTS],
+    squares: [f64; SLOTS],
+    waiting: u64,
+    blocks: u64,
     #[serde(skip)]
-    gradients: [(Vec<T>, Vec<T>); 2],
+    steps: [(Vec<T>, Vec<T>); SLOTS],
+    // The Gram matrix while it is inverted.
     #[serde(skip)]
-    steps: [(Vec<T>, Vec<T>); 2],
+    work: Option<Matrix>,
 }
 
 impl<T: Real> Bank<T> {
     pub(super) fn new(features: Vec<Feature>, short: usize) -> Self {
         let sizes = [short.min(features.len()), features.len()];
         let members = WINDOWS.map(|(_, full)| Member::new(sizes[usize::from(full)])).to_vec();
+        let zeros = vec![T::zero(); Inverse::<T>::padded(features.len())];
         let mut bank = Self {
             sizes,
             members,
             evidence: Evidence::new(0),
-            gram: Matrix::zeros(features.len()),
+            gram: Gram::new(features.len()),
             cross: vec![Complex64::default(); features.len()],
             used: 0.0,
-            inverses: Vec::new(),
+            inverses: sizes.map(Inverse::new).to_vec(),
+            ready: false,
             n: 0,
             eager: true,
             hopeless: false,
             next: 0,
             predictions: vec![Planes::new(0); SLOTS],
-            gradients: Default::default(),
+            gradients: std::array::from_fn(|_| (zeros.clone(), zeros.clone())),
+            squares: [0.0; SLOTS],
+            waiting: 0,
+            blocks: 0,
             steps: Default::default(),
+            work: None,
+            roughness: Vec::new(),
             features,
         };
         bank.restore_scratch(None);
@@ -122,9 +131,9 @@ impl<T: Real> Bank<T> {
         if let Some(features) = features {
             self.features = features;
         }
-        let zeros = vec![T::zero(); self.features.len().next_multiple_of(16)];
-        self.gradients = [(zeros.clone(), zeros.clone()), (zeros.clone(), zeros.clone())];
         self.steps = self.gradients.clone();
+        self.roughness = roughness(&self.features);
+        self.work = Some(Matrix::zeros(self.features.len()));
     }
 
     pub(super) fn features(&self) -> Vec<Feature> {
@@ -134,19 +143,25 @@ impl<T: Real> Bank<T> {
     pub(super) fn is_sound(&self, other: &Self) -> bool {
         let n = other.features.len();
         let members = self.members.len() == SLOTS
-            && self.members.iter().zip(&other.members).all(|(a, b)| {
-                a.w.len() == b.w.len() && a.re.len() == b.re.len() && a.im.len() == b.im.len() && a.error.fits(0) && a.n.is_finite()
-            });
-        let inverses =
-            self.inverses.iter().zip(&self.sizes).all(|(i, &s)| i.re.len() == s * s.next_multiple_of(16) && i.im.len() == i.re.len());
+            && self
+                .members
+                .iter()
+                .zip(&other.members)
+                .all(|(a, b)| a.w.len() == b.w.len() && a.narrow.len() == b.w.len() && a.error.fits(0) && a.n.is_finite());
+        let inverses = self.inverses.len() == 2 && self.inverses.iter().zip(&self.sizes).all(|(i, &s)| i.is_sound(s));
+        let gradients = self
+            .gradients
+            .iter()
+            .zip(&other.gradients)
+            .all(|(a, b)| [(&a.0, &b.0), (&a.1, &b.1)].iter().all(|(a, b)| a.len() == b.len() && a.iter().all(|x| x.is_finite())));
         let predictions = self.predictions.len() == SLOTS && self.predictions.iter().all(|p| p.fits(0));
         members
             && inverses
+            && gradients
+            && self.squares.iter().all(|x| x.is_finite())
             && predictions
-            && (self.inverses.is_empty() || self.inverses.len() == 2)
             && self.sizes == other.sizes
-            && self.gram.fits(n)
-            && self.gram.is_finite()
+            && self.gram.is_sound(n)
             && self.cross.len() == n
             && self.used.is_finite()
             && self.evidence.is_sound()
@@ -154,7 +169,15 @@ impl<T: Real> Bank<T> {
 
     /// Whether it predicts yet.
     pub(super) fn is_ready(&self) -> bool {
-        !self.inverses.is_empty()
+        self.ready
+    }
+
+    /// The least noise that a member sees.
+    pub(super) fn least_noise(&self) -> T {
+        if !self.ready {
+            return T::infinity();
+        }
+        self.evidence.noise.0.iter().take(SLOTS).fold(T::infinity(), |a, &b| a.min(b))
     }
 
     pub(super) fn is_hopeless(&self) -> bool {
@@ -171,7 +194,17 @@ impl<T: Real> Bank<T> {
 
     /// Begins again: the unit of the input has changed.
     pub(super) fn restart(&mut self) {
-        *self = Self::new(std::mem::take(&mut self.features), self.sizes[0]);
+        for member in &mut self.members {
+            member.w.fill(Complex64::default());
+            member.fill();
+            member.n = 0.0;
+        }
+        self.evidence = Evidence::new(0);
+        self.gram.clear();
+        self.cross.fill(Complex64::default());
+        (self.used, self.n, self.next) = (0.0, 0, 0);
+        (self.ready, self.eager, self.hopeless) = (false, true, false);
+        self.forget_gradients();
     }
 
     /// Predicts samples `from..to` of the block.
@@ -181,18 +214,21 @@ impl<T: Real> Bank<T> {
         }
     }
 
-    /// Sums over the members for sample `at` of the block, and evidence for them where `learn`.
+    /// Sums over the members for `n` samples from `at` of the block on, and evidence for them where `learn`.
     #[inline(always)]
-    pub(super) fn judge(&mut self, at: usize, y: Complex<T>, relative: T, learn: bool) -> Sums<T> {
+    pub(super) fn judge(&mut self, y: &Planes<T>, at: usize, n: usize, relative: T, learn: bool) -> Sums<T> {
         let mut sums = Sums::default();
         for (i, p) in self.predictions.iter().enumerate() {
-            let p = p.at(at);
             let (w, variance) = (self.evidence.weight.0[i], self.evidence.noise.0[i]);
-            sums.re += w * p.re;
-            sums.im += w * p.im;
-            sums.square += w * (variance + p.norm_sqr());
-            if learn {
-                self.evidence.take(i, (y - p).norm_sqr(), variance, relative);
+            let inverse = variance.recip();
+            for s in 0..n {
+                let p = p.at(at + s);
+                sums.re[s] += w * p.re;
+                sums.im[s] += w * p.im;
+                sums.square[s] += w * (variance + p.norm_sqr());
+                if learn {
+                    self.evidence.take(i, (y.at(at + s) - p).norm_sqr() * inverse, variance * relative);
+                }
             }
         }
         sums
@@ -213,115 +249,147 @@ impl<T: Real> Bank<T> {
         self.gather(level, streams, y, weight, time, hopeless);
         if self.is_ready() {
             T::dispatch(level, Errors { bank: self, y, weight });
-            for (model, slots) in [(1, [0, 1]), (0, [2, 2])] {
-                let size = self.sizes[model];
-                let errors = slots.map(|i| &self.members[i].error);
-                T::dispatch(level, Gradient { features: &self.features[..size], streams, errors, to: &mut self.gradients });
-                T::dispatch(level, Apply { inverse: &self.inverses[model], gradients: &self.gradients, size, to: &mut self.steps });
-                for (k, &i) in slots.iter().enumerate().take(if model == 1 { 2 } else { 1 }) {
-                    let member = &mut self.members[i];
-                    member.n += learned as f64;
-                    let gain = 1.0 / member.n.min(WINDOWS[i].0).max(4.0 * BLOCK as f64);
-                    for (j, w) in member.w.iter_mut().enumerate() {
-                        *w += Complex64::new(self.steps[k].0[j].wide(), self.steps[k].1[j].wide()) * gain;
-                    }
-                    member.fill();
-                }
+            let [first, second, third] = &self.members[..] else { return };
+            let errors = [&first.error, &second.error, &third.error];
+            for (square, error) in self.squares.iter_mut().zip(errors) {
+                *square += error.re.iter().zip(&error.im).take(BLOCK).map(|(a, b)| (*a * *a + *b * *b).wide()).sum::<f64>();
             }
-            self.guard();
+            T::dispatch(level, Gradient { features: &self.features, short: self.sizes[0], streams, errors, to: &mut self.gradients });
+            self.waiting += learned;
+            self.blocks += 1;
+            if self.blocks >= if self.n < BANK_SWIFT { 1 } else { 2 } {
+                self.step(level);
+            }
+            self.guard(power);
         }
         if self.n >= self.next && !(hopeless && self.n < 4 * self.next) {
             self.solve(level, eager, noise, power);
         }
     }
 
+    /// A step of all members, after which nothing waits.
+    fn step(&mut self, level: Level) {
+        let ([a, b], [c]) = self.gradients.split_at(2) else { return };
+        let ([p, q], [r]) = self.steps.split_at_mut(2) else { return };
+        T::dispatch(level, Apply { inverse: &self.inverses[1], gradients: [a, b], size: self.sizes[1], to: [p, q] });
+        T::dispatch(level, Apply { inverse: &self.inverses[0], gradients: [c], size: self.sizes[0], to: [r] });
+        for (i, member) in self.members.iter_mut().enumerate() {
+            member.n += self.waiting as f64;
+            let (gradient, step) = (&self.gradients[i], &self.steps[i]);
+            let usual = member.n.min(WINDOWS[i].0).max(4.0 * BLOCK as f64).recip();
+            let gain = usual.min(longest(self.squares[i], gradient, step, member.w.len()));
+            for (j, w) in member.w.iter_mut().enumerate() {
+                *w += Complex64::new(step.0[j].wide(), step.1[j].wide()) * gain;
+            }
+            member.fill();
+        }
+        self.forget_gradients();
+    }
+
+    fn forget_gradients(&mut self) {
+        for (re, im) in &mut self.gradients {
+            re.fill(T::zero());
+            im.fill(T::zero());
+        }
+        (self.squares, self.waiting, self.blocks) = ([0.0; SLOTS], 0, 0);
+    }
+
     /// The Gram matrix and, while eager, the cross correlation with the output.
     fn gather(&mut self, level: Level, streams: &Streams<T>, y: &Planes<T>, weight: &[T], time: u64, hopeless: bool) {
         let eager = self.eager;
         // As many of each doubling of the samples.
-        let thin = if hopeless { BANK_LAZY } else { (8 * self.n / BANK_EAGER).next_power_of_two().min(BANK_LAZY) };
-        let mut samples = Vec::new();
+        let thin = (8 * self.n / BANK_EAGER).next_power_of_two().min(BANK_LAZY);
+        let thin = if hopeless { thin.clamp(BANK_HOPELESS, BANK_LAZY) } else { thin };
+        let (mut list, mut count) = ([(0, T::zero()); BLOCK], 0);
         for (t, w) in weight.iter().enumerate() {
-            let turn = eager || spread(time + t as u64).is_multiple_of(thin);
-            if *w > T::zero() && turn {
-                let root = w.wide().sqrt();
-                let features: (Vec<f64>, Vec<f64>) = self
-                    .features
-                    .iter()
-                    .map(|f| {
-                        let z = streams.feature(f, t);
-                        (z.re.wide() * root, z.im.wide() * root)
-                    })
-                    .unzip();
-                if eager {
-                    let y = Complex64::new(y.re[t].wide(), y.im[t].wide()) * root;
-                    self.cross
-                        .iter_mut()
-                        .zip(features.0.iter().zip(&features.1))
-                        .for_each(|(c, (&re, &im))| *c += Complex64::new(re, -im) * y);
-                }
-                samples.push(features);
+            if *w > T::zero() && (eager || spread(time + t as u64).is_multiple_of(thin)) {
+                list[count] = (t, w.sqrt());
+                count += 1;
                 self.used += w.wide();
             }
         }
-        for chunk in samples.chunks(8) {
-            self.gram.accumulate(level, 1.0, chunk);
+        let mut done = 0;
+        while done < count {
+            let part = &list[done..count.min(done + self.gram.room())];
+            for (k, f) in self.features.iter().enumerate() {
+                let (re, im, factors) = streams.samples(f, 0, BLOCK);
+                let (a, b) = factors.unwrap_or((T::one(), T::one()));
+                let mut sum = Complex64::default();
+                for (s, &(t, root)) in part.iter().enumerate() {
+                    let z = (re[t] * a * root, im[t] * b * root);
+                    self.gram.set(s, k, z);
+                    if eager {
+                        sum += Complex64::new(z.0.wide(), -z.1.wide()) * Complex64::new((y.re[t] * root).wide(), (y.im[t] * root).wide());
+                    }
+                }
+                self.cross[k] += sum;
+            }
+            self.gram.advance(level, part.len());
+            done += part.len();
         }
     }
 
     /// Inverts the Gram matrix.
     fn solve(&mut self, level: Level, eager: bool, noise: f64, power: f64) {
-        self.next = self.n + if eager { (self.n / 2).max(BLOCK as u64) } else { self.n.min(BANK_REFRESH) };
+        self.next = self.n + if eager { self.n.max(BLOCK as u64) } else { self.n.min(BANK_REFRESH) };
         let n = self.used.max(1.0);
-        let mut g = self.gram.clone();
-        g.scale(1.0 / n);
-        let own = if self.is_ready() { self.evidence.noise.0[1].wide() } else { power };
+        let own = if self.ready { self.evidence.noise.0[1].wide() } else { power };
+        let Some(work) = &mut self.work else { return };
+        work.copy_from(self.gram.sum(level));
+        work.scale(1.0 / n);
         let relative = own / power.max(f64::MIN_POSITIVE);
         let ridge = if eager { (10.0 * relative).min(1e-2) } else { (1e3 * relative).min(1.0) } / n;
-        g.add_to_diagonal(1e-7 * g.trace() / g.n() as f64 + ridge);
+        work.add_to_diagonal(1e-7 * work.trace() / work.n() as f64 + ridge);
         let smooth = (SMOOTH * relative).min(SMOOTH_MOST) / n;
-        for second in seconds(&self.features) {
-            for &(i, a) in &second {
-                for &(j, b) in &second {
-                    g.set(i, j, g.at(i, j) + smooth * a * b);
-                }
-            }
+        for &(i, j, x) in &self.roughness {
+            work.set(i, j, work.at(i, j) + smooth * x);
         }
-        let Some(inverses) = g.inverses(level, &self.sizes) else { return };
-        let first = !self.is_ready();
-        if eager {
-            for (member, (_, full)) in self.members.iter_mut().zip(WINDOWS) {
-                let inverse = &inverses[usize::from(full)];
-                for (i, w) in member.w.iter_mut().enumerate() {
-                    *w = (0..inverse.n()).map(|j| inverse.at(i, j) * self.cross[j] / n).sum();
-                }
+        let mut swept = 0;
+        for (model, &size) in self.sizes.iter().enumerate() {
+            if !work.sweep(level, swept, size) {
+                return;
+            }
+            swept = size;
+            self.inverses[model].fill(work, size);
+            for (member, _) in self.members.iter_mut().zip(WINDOWS).filter(|(_, (_, full))| eager && usize::from(*full) == model) {
+                solve(work, &self.cross, 1.0 / n, &mut member.w);
                 member.n = self.n as f64;
                 member.fill();
             }
         }
-        self.inverses = inverses.iter().map(Inverse::new).collect();
-        if first {
+        if !std::mem::replace(&mut self.ready, true) {
             self.evidence = Evidence::new(SLOTS);
             self.evidence.level = T::of(FIRST_EVIDENCE);
             self.evidence.noise.0.fill(T::of((2.0 * noise).max(LEAST)));
         }
     }
 
-    /// A member without end that has fallen far behind the one with a window goes on from there.
-    fn guard(&mut self) {
-        let sound = |m: &Member<T>| m.re.iter().chain(&m.im).all(|w| w.is_finite());
-        if !self.members.iter().all(sound) {
-            self.restart();
-            return;
-        }
+    /// A member that is worse than none begins again; one without end that has fallen far behind the one with a window goes on from there.
+    fn guard(&mut self, power: f64) {
         let noise = &mut self.evidence.noise.0;
+        for (member, noise) in self.members.iter_mut().zip(noise.iter_mut()) {
+            let sound = member.narrow.iter().all(|w| finite(*w)) && noise.is_finite();
+            if !sound || noise.wide() > 2.0 * power.max(LEAST) {
+                member.w.fill(Complex64::default());
+                member.fill();
+                *noise = T::of(power.max(LEAST));
+            }
+        }
         if noise[1] > T::of(2.0) * noise[0] {
             noise[1] = noise[0];
-            self.members[1].w = self.members[0].w.clone();
-            self.members[1].n = WINDOWS[0].0;
-            self.members[1].fill();
+            let [first, second, ..] = &mut self.members[..] else { return };
+            second.w.copy_from_slice(&first.w);
+            second.n = WINDOWS[0].0;
+            second.fill();
         }
     }
+}
+
+/// The longest step that is sure not to overshoot: half of `|e|^2 / g^H H g`. Where a block excites what the Gram matrix has hardly seen, or the inverse has
+/// lost its positive sign to rounding, the usual one would.
+fn longest<T: Real>(square: f64, gradient: &(Vec<T>, Vec<T>), step: &(Vec<T>, Vec<T>), n: usize) -> f64 {
+    let along: f64 = (0..n).map(|k| (gradient.0[k] * step.0[k] + gradient.1[k] * step.1[k]).wide()).sum();
+    if along > 0.0 { 0.5 * square / along } else { 0.0 }
 }
 
 /// As good as random, and the same wherever the stream is cut.

@@ -15,7 +15,7 @@ const WINDOW: f64 = 16.0;
 const CLEAR: f64 = 2.0;
 
 /// Least rotation, in radians a sample, that is taken for a carrier, and least change of one.
-const FIRST: f64 = 3e-4;
+const FIRST: f64 = 1e-4;
 const FINE: f64 = 1e-5;
 
 /// The carrier's rotation.
@@ -81,8 +81,9 @@ impl Carrier {
         }
     }
 
-    /// Takes in the rotation of the taps in a block, in radians a sample; returns by how much the carrier has changed.
-    pub(super) fn follow(&mut self, rate: f64) -> Option<f64> {
+    /// Takes in the rotation of the channel in a block, in radians a sample; returns by how much the carrier has changed. `sure` where the channel is known to
+    /// stand still otherwise.
+    pub(super) fn follow(&mut self, rate: f64, sure: bool) -> Option<f64> {
         self.now /= self.now.norm();
         if !rate.is_finite() {
             return None;
@@ -91,7 +92,7 @@ impl Carrier {
         self.mean += (rate - self.mean) / self.blocks;
         self.square += (rate * rate - self.square) / self.blocks;
         let spread = (self.square - self.mean * self.mean).max(0.0).sqrt();
-        let worth = self.mean.abs() > if self.step == 0.0 { FIRST } else { FINE };
+        let worth = self.mean.abs() > if self.step == 0.0 && !sure { FIRST } else { FINE };
         if self.blocks < WINDOW || self.mean.abs() < CLEAR * spread || !worth {
             return None;
         }

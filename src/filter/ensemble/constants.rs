@@ -27,8 +27,9 @@ pub(super) const GAUGE: f64 = 1e8;
 /// Samples during which the curve learns from every sample, and of how many it takes one later.
 pub(super) const EAGER: u64 = 4096;
 pub(super) const LAZY: u64 = 16;
-/// The same after eight times as many samples.
-pub(super) const LAZIEST: u64 = 64;
+/// The same after eight and after 64 times as many samples.
+pub(super) const LAZIER: u64 = 64;
+pub(super) const LAZIEST: u64 = 256;
 /// What the curve forgets in a sample.
 pub(super) const CURVE_DRIFT: f64 = 1e-6;
 /// And of how many times the samples it has learned from it forgets the first part.
@@ -60,6 +61,9 @@ pub(super) const JUMP_WINDOW: f64 = 20.0;
 /// Learned samples after the start or a jump before a jump is believed.
 pub(super) const SETTLED: u64 = 100;
 
+/// Learned samples after the start or a jump before the covariances are in their steady state: four of the longest spans.
+pub(super) const STEADY: u64 = 8192;
+
 /// Power of a tap below the strongest that it is at least assumed to have.
 pub(super) const TAP_FLOOR: f64 = 0.01;
 /// Spans over which the power of the taps is averaged.
@@ -81,7 +85,11 @@ pub(super) const SILENCE: f64 = 1e-6;
 
 /// Samples of which every one goes into the bank's Gram matrix, and of how many it takes one later.
 pub(super) const BANK_EAGER: u64 = 8192;
-pub(super) const BANK_LAZY: u64 = 64;
+pub(super) const BANK_LAZY: u64 = 512;
+/// The same for a bank that is far behind, at least.
+pub(super) const BANK_HOPELESS: u64 = 64;
+/// Samples after which the bank makes a step after every second block instead of every one.
+pub(super) const BANK_SWIFT: u64 = 16_384;
 /// The most samples between two inversions of it.
 pub(super) const BANK_REFRESH: u64 = 1 << 20;
 /// Logarithm (base 2) of the weight that a member of the bank begins with.
@@ -96,3 +104,5 @@ pub(super) const REST: u64 = 8;
 pub(super) const CALM: f64 = 1.5;
 /// A bank whose noise is this many times that of the lanes is not worth much effort.
 pub(super) const HOPELESS: f64 = 8.0;
+/// Change of the carrier, in radians a sample, after which the bank begins again.
+pub(super) const CARRIER_STEP: f64 = 1e-4;

@@ -27,6 +27,9 @@ pub(super) struct Curve<T: Real> {
     scale: f64,
     #[serde(skip, default = "prior")]
     prior: (Matrix, [Complex64; POINTS]),
+    // The sum of both while it is solved.
+    #[serde(skip, default = "work")]
+    work: Matrix,
     last: [Complex64; POINTS],
     // Samples since it began.
     seen: f64,
@@ -60,6 +63,10 @@ fn prior() -> (Matrix, [Complex64; POINTS]) {
     (a, mean.map(|m| (FLATNESS + GAUGE * m).into()))
 }
 
+fn work() -> Matrix {
+    Matrix::zeros(POINTS)
+}
+
 impl<T: Real> Curve<T> {
     pub(super) fn new() -> Self {
         let one = Complex64::new(1.0, 0.0);
@@ -70,6 +77,7 @@ impl<T: Real> Curve<T> {
             b: [Complex64::default(); POINTS],
             scale: 1.0,
             prior: prior(),
+            work: work(),
             seen: 0.0,
             last: [Complex64::default(); POINTS],
             variance: 0.0,
@@ -138,12 +146,15 @@ impl<T: Real> Curve<T> {
             self.b = self.b.map(|b| b / self.scale);
             self.scale = 1.0;
         }
-        let (mut a, prior) = (self.a.clone(), &self.prior);
+        let (a, prior) = (&mut self.work, &self.prior);
+        a.copy_from(&self.a);
         a.scale(1.0 / self.scale);
         (0..POINTS).for_each(|i| (i..POINTS).for_each(|j| a.set(i, j, a.at(i, j) + prior.0.at(i, j))));
         let b: [Complex64; POINTS] = std::array::from_fn(|i| prior.1[i] + self.b[i] / self.scale);
-        let Some(inverse) = a.inverses(level, &[POINTS]).and_then(|mut i| i.pop()) else { return false };
-        let times = |v: &dyn Fn(usize) -> Complex64, i: usize| (0..POINTS).map(|j| inverse.at(i, j) * v(j)).sum::<Complex64>();
+        if !a.sweep(level, 0, POINTS) || !a.is_finite() {
+            return false;
+        }
+        let times = |v: &dyn Fn(usize) -> Complex64, i: usize| (0..POINTS).map(|j| a.swept(i, j) * v(j)).sum::<Complex64>();
         self.theta = std::array::from_fn(|i| times(&|j| b[j], i));
         let spread: f64 = (0..POINTS).map(|i| (self.last[i] * times(&|j| self.last[j].conj(), i)).re).sum();
         self.variance += 0.1 * (spread.max(0.0) - self.variance);
@@ -157,17 +168,23 @@ impl<T: Real> Curve<T> {
         let stretched: [Complex64; POINTS] = std::array::from_fn(|j| gain(&old, ((j as f64 - 1.0) * STEP * ratio).abs()));
         let factor: Complex64 = stretched.iter().zip(mean()).map(|(t, m)| t * m).sum();
         if factor.norm_sqr() < 1e-12 {
-            *self = Self::new();
+            self.theta = [Complex64::new(1.0, 0.0); POINTS];
+            self.b = [Complex64::default(); POINTS];
+            self.a.clear();
+            (self.scale, self.seen, self.variance) = (1.0, 0.0, 0.0);
+            self.fill();
             return ratio.into();
         }
         self.theta = stretched.map(|t| t / factor);
         self.seen = 0.0;
+        // In the units of an output whose level may have changed along.
+        self.variance *= (ratio * ratio).min(1.0);
         // As if the prior had said so.
-        self.a = Matrix::zeros(POINTS);
+        self.a.clear();
         self.scale = 1.0;
-        let (mut a, b) = self.prior.clone();
-        a.mirror();
-        self.b = std::array::from_fn(|i| (0..POINTS).map(|j| a.at(i, j) * self.theta[j]).sum::<Complex64>() - b[i]);
+        // The prior is real, and only its upper triangle is sure to be there.
+        let (a, b) = &self.prior;
+        self.b = std::array::from_fn(|i| (0..POINTS).map(|j| a.at(i.min(j), i.max(j)) * self.theta[j]).sum::<Complex64>() - b[i]);
         self.fill();
         factor * ratio
     }

@@ -23,8 +23,10 @@ pub(super) struct Evidence<T: Real> {
     pub(super) noise: Row<T>,
     /// The most that `log` may be: 0, or `NOTHING` for a member that does not take part.
     pub(super) bound: Row<T>,
+    // Of the samples since the weights were last computed: the product of the variances, and the sums of squared errors over them, cut.
     product: Row<T>,
     surprise: Row<T>,
+    pub(super) excess: Row<T>,
     // Sum of the weights before they were normalised.
     total: T,
 }
@@ -46,12 +48,15 @@ impl<T: Real> Evidence<T> {
             bound,
             product: Row([T::one(); MEMBERS]),
             surprise: Row::default(),
+            excess: Row::default(),
             total: T::one(),
         }
     }
 
     pub(super) fn is_sound(&self) -> bool {
-        [&self.log, &self.weight, &self.noise, &self.product, &self.surprise, &self.bound].iter().all(|r| r.0.iter().all(|x| x.is_finite()))
+        [&self.log, &self.weight, &self.noise, &self.product, &self.surprise, &self.excess, &self.bound]
+            .iter()
+            .all(|r| r.0.iter().all(|x| x.is_finite()))
             && self.noise.0.iter().all(|&x| x > T::zero())
             && self.level.is_finite()
     }
@@ -64,50 +69,55 @@ impl<T: Real> Evidence<T> {
 
     /// As [`Judge::take`], for one member.
     #[inline(always)]
-    pub(super) fn take(&mut self, i: usize, square: T, variance: T, relative: T) {
-        let z = square / variance;
+    pub(super) fn take(&mut self, i: usize, z: T, variance: T) {
         self.surprise.0[i] += if z < T::of(SURPRISE) { z } else { T::of(SURPRISE) };
-        self.product.0[i] *= variance * relative;
-        let z = if z < T::of(OUTLIER) { z } else { T::of(OUTLIER) };
-        self.noise.0[i] = (self.noise.0[i] * (T::one() + (z - T::one()) * T::of(1.0 / NOISE_WINDOW))).max(T::of(LEAST));
+        self.product.0[i] *= variance;
+        self.excess.0[i] += if z < T::of(OUTLIER) { z - T::one() } else { T::of(OUTLIER - 1.0) };
     }
 
-    pub(super) fn load<V: Vector<T>>(&self, group: usize) -> Judge<T, V> {
-        Judge {
-            weight: self.weight.get(group),
-            noise: self.noise.get(group),
-            product: self.product.get(group),
-            surprise: self.surprise.get(group),
-            scalar: std::marker::PhantomData,
+    /// Some members; `new` where what was gathered before belongs to weights that are yet to be computed.
+    #[inline(always)]
+    pub(super) fn load<V: Vector<T>>(&self, group: usize, new: bool) -> Judge<T, V> {
+        let (product, surprise) =
+            if new { (V::splat(T::one()), V::splat(T::zero())) } else { (self.product.get(group), self.surprise.get(group)) };
+        Judge { noise: self.noise.get(group), product, surprise, excess: self.excess.get(group), scalar: std::marker::PhantomData }
+    }
+
+    /// Puts back the product of variances and the sum of squared errors that a group of members has gathered.
+    #[inline(always)]
+    pub(super) fn put<V: Vector<T>>(&mut self, group: usize, product: V, surprise: V) {
+        self.product.put(group, product);
+        self.surprise.put(group, surprise);
+    }
+
+    /// Lets the noise follow what was seen since it last did, at some pace.
+    #[inline(always)]
+    pub(super) fn renew<V: Vector<T>>(&mut self, pace: T) {
+        for g in 0..Row::<T>::groups::<V>() {
+            let noise = self.excess.get::<V>(g).fma(V::splat(pace), V::splat(T::one())).mul(self.noise.get(g));
+            self.noise.put(g, noise.max(V::splat(T::of(LEAST))));
+            self.excess.put(g, V::splat(T::zero()));
         }
     }
 }
 
 /// Some members while they run.
+#[derive(Clone, Copy)]
 pub(super) struct Judge<T, V> {
-    pub(super) weight: V,
     pub(super) noise: V,
-    product: V,
-    surprise: V,
+    pub(super) product: V,
+    pub(super) surprise: V,
+    pub(super) excess: V,
     scalar: std::marker::PhantomData<T>,
 }
 
 impl<T: Real, V: Vector<T>> Judge<T, V> {
-    /// Takes in the squared error of a prediction of that variance; `relative` is one over the unit of variances. `pace` is that of the noise.
+    /// Takes in the squared error of a prediction in units of its variance, and that variance in the unit of variances.
     #[inline(always)]
-    pub(super) fn take(&mut self, square: V, variance: V, relative: V, pace: V) {
-        let z = square.mul(variance.recip());
+    pub(super) fn take(&mut self, z: V, variance: V) {
         self.surprise = z.min(V::splat(T::of(SURPRISE))).add(self.surprise);
-        self.product = variance.mul(relative).mul(self.product);
-        let one = V::splat(T::one());
-        self.noise = z.min(V::splat(T::of(OUTLIER))).sub(one).fma(pace, one).mul(self.noise).max(V::splat(T::of(LEAST)));
-    }
-
-    #[inline(always)]
-    pub(super) fn store(self, to: &mut Evidence<T>, group: usize) {
-        to.noise.put(group, self.noise);
-        to.product.put(group, self.product);
-        to.surprise.put(group, self.surprise);
+        self.product = variance.mul(self.product);
+        self.excess = z.min(V::splat(T::of(OUTLIER))).sub(V::splat(T::one())).add(self.excess);
     }
 }
 
@@ -159,13 +169,27 @@ impl<T: Real> Op<T> for Weigh<'_, T> {
             e.total = sum;
         }
         // Only differences count.
-        let most = running.iter().flatten().fold(T::neg_infinity(), |most, e| most.max(e.level));
-        let shares = running.map(|e| {
-            e.map_or(T::zero(), |e| {
-                e.level = (e.level - most).max(T::of(NOTHING));
-                e.level.exp2() * e.total
-            })
-        });
-        shares.map(|share| share / (shares[0] + shares[1]))
+        match running {
+            [Some(a), Some(b)] => {
+                let most = a.level.max(b.level);
+                let share = |e: &mut Evidence<T>| {
+                    e.level = (e.level - most).max(T::of(NOTHING));
+                    let mut rows = Row::default();
+                    V::splat(e.level).exp2(&constants).write(&mut rows.0, 0);
+                    rows.0[0] * e.total
+                };
+                let (a, b) = (share(a), share(b));
+                [a / (a + b), b / (a + b)]
+            }
+            [Some(one), None] => {
+                one.level = T::zero();
+                [T::one(), T::zero()]
+            }
+            [None, Some(one)] => {
+                one.level = T::zero();
+                [T::zero(), T::one()]
+            }
+            [None, None] => [T::one(), T::zero()],
+        }
     }
 }

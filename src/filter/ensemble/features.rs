@@ -1,6 +1,5 @@
 //! What the bank is made of: streams derived from the input, at some lags each.
 
-use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
 use super::constants::{POINTS, STEP};
@@ -51,9 +50,9 @@ pub(super) fn features(linear: usize, advance: usize, taps: usize) -> (Vec<Featu
     (all, short)
 }
 
-/// Second differences of the weights over the envelope: what makes a gain rough, as indices and coefficients. Function 0 is left out of the products, since
-/// they sum to the input; its weight is zero.
-pub(super) fn seconds(features: &[Feature]) -> Vec<Vec<(usize, f64)>> {
+/// What the square of the second differences of the weights over the envelope, which make a gain rough, adds to the Gram matrix: rows, columns and
+/// numbers. Function 0 is left out of the products, since they sum to the input; its weight is zero.
+pub(super) fn roughness(features: &[Feature]) -> Vec<(usize, usize, f64)> {
     let follows = |i: usize, k: usize| {
         let (a, b) = (features[i], features.get(i + k)?);
         let same = |first: usize, last: usize| (first..last).contains(&a.stream) && (first..last).contains(&b.stream);
@@ -61,14 +60,19 @@ pub(super) fn seconds(features: &[Feature]) -> Vec<Vec<(usize, f64)>> {
         (group && a.lag == b.lag && b.stream == a.stream + k).then_some(i + k)
     };
     let mut all = Vec::new();
+    let mut add = |second: &[(usize, f64)]| {
+        for &(i, a) in second {
+            all.extend(second.iter().map(|&(j, b)| (i, j, a * b)));
+        }
+    };
     for i in 0..features.len() {
         if let (Some(j), Some(k)) = (follows(i, 1), follows(i, 2)) {
-            all.push(vec![(i, 1.0), (j, -2.0), (k, 1.0)]);
+            add(&[(i, 1.0), (j, -2.0), (k, 1.0)]);
         }
         if features[i].stream == OWN
             && let Some(j) = follows(i, 1)
         {
-            all.push(vec![(i, -2.0), (j, 1.0)]);
+            add(&[(i, -2.0), (j, 1.0)]);
         }
     }
     all
@@ -110,31 +114,34 @@ impl<T: Real> Streams<T> {
         &self.planes[BENT]
     }
 
-    /// Makes room for the next block.
-    pub(super) fn roll(&mut self) {
+    /// Makes room for the next block; `products` where they were computed.
+    pub(super) fn roll(&mut self, products: bool) {
         let input = &self.planes[INPUT];
         if input.im.iter().any(|x| *x != T::zero()) {
             self.conjugates = T::one();
         }
         for (i, p) in self.planes.iter_mut().enumerate() {
-            if i != ONE {
+            if i < ONE || i > ONE && products {
                 p.roll(self.history);
             }
         }
     }
 
-    /// A feature of sample `t` of the block.
-    pub(super) fn feature(&self, f: &Feature, t: usize) -> Complex<T> {
-        let z = self.planes[f.stream].at(self.history + t - f.lag);
-        if f.conjugate { z.conj() * self.conjugates } else { z }
-    }
-
-    /// A feature of the samples from `t` on.
+    /// A feature of the `n` samples from `t` of the block on: planes, and what to multiply them with.
     #[inline(always)]
-    pub(super) fn vector<V: Vector<T>>(&self, f: &Feature, t: usize) -> (V, V) {
+    pub(super) fn samples(&self, f: &Feature, t: usize, n: usize) -> (&[T], &[T], Option<(T, T)>) {
         let (planes, at) = (&self.planes[f.stream], self.history + t - f.lag);
-        let (re, im) = (V::read(&planes.re, at), V::read(&planes.im, at));
-        if f.conjugate { (re.mul(V::splat(self.conjugates)), V::splat(T::zero()).sub(im)) } else { (re, im) }
+        (&planes.re[at..at + n], &planes.im[at..at + n], f.conjugate.then_some((self.conjugates, -T::one())))
+    }
+}
+
+/// The lanes from `at` on of what [`Streams::samples`] gave.
+#[inline(always)]
+pub(super) fn lanes<T: Real, V: Vector<T>>((re, im, factors): (&[T], &[T], Option<(T, T)>), at: usize) -> (V, V) {
+    let (re, im) = (V::read(re, at), V::read(im, at));
+    match factors {
+        Some((a, b)) => (re.mul(V::splat(a)), im.mul(V::splat(b))),
+        None => (re, im),
     }
 }
 

@@ -8,6 +8,10 @@ use crate::Real;
 
 /// Samples over which the power is averaged.
 const WINDOW: f64 = 2000.0;
+/// A cell whose power has left the unit by this factor (5 dB) may be the first at a new level; after so many samples of such cells, louder or quieter, it is.
+const STEP: f64 = 3.0;
+const STEP_UP: f64 = 128.0;
+const STEP_DOWN: f64 = 256.0;
 /// Samples during which the unit is the mean power so far.
 const START: f64 = 64.0;
 /// The unit changes when the power has left it by this factor (3 dB): ordinary fluctuations leave it alone.
@@ -34,6 +38,11 @@ pub(super) struct Input<T: Real> {
     // Of the samples since the power was last settled.
     sum: f64,
     weight: f64,
+    // Power of all of them that are not zero, and how many there are.
+    plain: (f64, f64),
+    // The same of the cell before, and how many samples there were in a row that may be at a new level, louder or quieter.
+    recent: (f64, f64),
+    step: f64,
 }
 
 /// What happened to the unit.
@@ -48,7 +57,18 @@ pub(super) enum Change {
 
 impl<T: Real> Input<T> {
     pub(super) fn new(history: usize) -> Self {
-        Self { x: Planes::new(history), mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0 }
+        Self {
+            x: Planes::new(history),
+            mean: 0.0,
+            count: 0.0,
+            unit: 0.0,
+            odd: 0,
+            sum: 0.0,
+            weight: 0.0,
+            plain: (0.0, 0.0),
+            recent: (0.0, 0.0),
+            step: 0.0,
+        }
     }
 
     /// One over the RMS; zero as long as there was only silence.
@@ -62,7 +82,18 @@ impl<T: Real> Input<T> {
     }
 
     pub(super) fn is_sound(&self, history: usize) -> bool {
-        let numbers = [self.mean, self.count, self.unit, self.sum, self.weight];
+        let numbers = [
+            self.mean,
+            self.count,
+            self.unit,
+            self.sum,
+            self.weight,
+            self.plain.0,
+            self.plain.1,
+            self.recent.0,
+            self.recent.1,
+            self.step.abs(),
+        ];
         self.x.fits(history) && numbers.iter().all(|x| x.is_finite() && *x >= 0.0) && self.odd <= BEGIN
     }
 
@@ -89,8 +120,10 @@ impl<T: Real> Input<T> {
                 self.mean += (power - self.mean) / self.count;
                 self.unit = self.mean;
             } else if power > 0.0 {
-                self.sum += weight * power.min(LOUDEST * self.mean);
+                let power = power.min(LOUDEST * self.mean);
+                self.sum += weight * power;
                 self.weight += weight;
+                self.plain = (self.plain.0 + power, self.plain.1 + 1.0);
             }
         }
     }
@@ -98,7 +131,18 @@ impl<T: Real> Input<T> {
     /// Settles the power after some samples.
     pub(super) fn settle(&mut self) -> Change {
         if self.odd >= BEGIN {
-            *self = Self { x: self.x.clone(), mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0 };
+            *self = Self {
+                x: self.x.clone(),
+                mean: 0.0,
+                count: 0.0,
+                unit: 0.0,
+                odd: 0,
+                sum: 0.0,
+                weight: 0.0,
+                plain: (0.0, 0.0),
+                recent: (0.0, 0.0),
+                step: 0.0,
+            };
             return Change::Begin;
         }
         if self.weight == 0.0 {
@@ -106,6 +150,22 @@ impl<T: Real> Input<T> {
         }
         let (mean, weight) = (self.sum / self.weight, self.weight);
         (self.sum, self.weight) = (0.0, 0.0);
+        let plain = std::mem::take(&mut self.plain);
+        let recent = std::mem::replace(&mut self.recent, plain);
+        let level = plain.0 / plain.1 / self.unit;
+        // Samples in a row are counted upwards where they are louder, downwards where they are quieter.
+        self.step = match level {
+            _ if level > STEP => self.step.max(0.0) + plain.1,
+            _ if level * STEP < 1.0 => self.step.min(0.0) - plain.1,
+            _ => 0.0,
+        };
+        if self.step >= STEP_UP || -self.step >= STEP_DOWN {
+            // The first cell in the row began at the old level: the last two know the new one.
+            let power = (plain.0 + recent.0) / (plain.1 + recent.1);
+            let ratio = (power / self.unit).sqrt();
+            (self.mean, self.unit, self.count, self.step) = (power, power, START.max(plain.1 + recent.1), 0.0);
+            return Change::Grown(ratio);
+        }
         self.count = (self.count + weight).min(WINDOW);
         self.mean += (mean - self.mean) * (weight / self.count).min(1.0);
         if self.mean > HYSTERESIS * self.unit || HYSTERESIS * self.mean < self.unit {

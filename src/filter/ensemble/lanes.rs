@@ -13,22 +13,40 @@
 use num_complex::{Complex, Complex64};
 use serde::{Deserialize, Serialize};
 
-use super::constants::{CELL, FASTEST_SPAN, MEMBERS, OUTLIER, SPAN_RATIO};
-use super::evidence::{Evidence, LEAST};
+use super::constants::{CELL, FASTEST_SPAN, MEMBERS, SPAN_RATIO};
+use super::evidence::Evidence;
 use crate::Real;
-use crate::simd::{Op, Row, Vector};
+use crate::simd::Row;
 
-/// Whitened inputs of a cell: one array of samples for each tap, and the squared norms.
+/// Whitened inputs of a cell: of each tap, and what all taps have in common.
 #[derive(Clone, Debug)]
 pub(super) struct White<T> {
-    pub(super) re: Vec<[T; CELL]>,
-    pub(super) im: Vec<[T; CELL]>,
-    pub(super) norm: [T; CELL],
+    pub(super) taps: Vec<Window<T>>,
+    /// Squared norms of the windows.
+    pub(super) norm: Samples<T>,
+    /// What a window has in common with the one before it: `sum_l conj(u~_{l,t-1}) u~_{l,t}`.
+    pub(super) link: (Samples<T>, Samples<T>),
+}
+
+/// The samples of a cell behind some that stand for the one before it.
+pub(super) type Samples<T> = [T; 16 + CELL];
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window<T> {
+    pub(super) re: Samples<T>,
+    pub(super) im: Samples<T>,
 }
 
 impl<T: Real> White<T> {
     pub(super) fn new(taps: usize) -> Self {
-        Self { re: vec![[T::zero(); CELL]; taps], im: vec![[T::zero(); CELL]; taps], norm: [T::zero(); CELL] }
+        let zeros = [T::zero(); 16 + CELL];
+        Self { taps: vec![Window { re: zeros, im: zeros }; taps], norm: zeros, link: (zeros, zeros) }
+    }
+
+    /// Where sample `i` of a block is.
+    #[inline(always)]
+    pub(super) fn place(i: usize) -> usize {
+        16 + (i & (CELL - 1))
     }
 }
 
@@ -38,8 +56,8 @@ impl<T: Real> White<T> {
 pub(super) struct Tap<T: Real> {
     pub(super) re: Row<T>,
     pub(super) im: Row<T>,
-    v_re: Row<T>,
-    v_im: Row<T>,
+    pub(super) v_re: Row<T>,
+    pub(super) v_im: Row<T>,
 }
 
 /// The span of member `m` in samples.
@@ -55,9 +73,13 @@ pub(super) struct Lanes<T: Real> {
     pub(super) p11: Row<T>,
     pub(super) p12: Row<T>,
     pub(super) p22: Row<T>,
-    diffusion: Row<T>,
+    pub(super) diffusion: Row<T>,
     leak: Row<T>,
     pub(super) evidence: Evidence<T>,
+    /// Whether the taps have yet to take in what the last sample taught: the gain times its error, and how much of that goes into velocities.
+    pub(super) due: bool,
+    pub(super) step: [Row<T>; 2],
+    pub(super) kappa: Row<T>,
 }
 
 impl<T: Real> Lanes<T> {
@@ -71,13 +93,46 @@ impl<T: Real> Lanes<T> {
             diffusion: row(&|span| span.powi(-4)),
             leak: row(&|span| (-1.0 / span).exp()),
             evidence: Evidence::new(MEMBERS),
+            due: false,
+            step: [Row::default(); 2],
+            kappa: Row::default(),
         }
     }
 
     pub(super) fn is_sound(&self, taps: usize) -> bool {
-        let rows = [&self.p11, &self.p12, &self.p22, &self.diffusion, &self.leak];
+        let rows = [&self.p11, &self.p12, &self.p22, &self.diffusion, &self.leak, &self.kappa, &self.step[0], &self.step[1]];
         let taps = self.taps.len() == taps && self.taps.iter().all(|t| [&t.re, &t.im, &t.v_re, &t.v_im].iter().all(|r| sound(r)));
         taps && rows.iter().all(|r| sound(r)) && self.evidence.is_sound()
+    }
+
+    /// Takes in what sample `last` of the block taught, if that is still to be done.
+    pub(super) fn settle(&mut self, white: &White<T>, last: usize) {
+        if !std::mem::take(&mut self.due) {
+            return;
+        }
+        for l in 0..self.taps.len() {
+            for m in 0..MEMBERS {
+                let (h, v) = self.moved(m, l, white, last);
+                let t = &mut self.taps[l];
+                (t.re.0[m], t.im.0[m], t.v_re.0[m], t.v_im.0[m]) = (h.re, h.im, v.re, v.im);
+            }
+        }
+    }
+
+    /// Tap `l` of member `m` and its velocity, with what sample `last` taught.
+    fn moved(&self, m: usize, l: usize, white: &White<T>, last: usize) -> (Complex<T>, Complex<T>) {
+        let (t, x, at) = (&self.taps[l], &white.taps[l], White::<T>::place(last));
+        let step = Complex::new(self.step[0].0[m], self.step[1].0[m]) * Complex::new(x.re[at], -x.im[at]);
+        let (h, v) = (Complex::new(t.re.0[m], t.im.0[m]), Complex::new(t.v_re.0[m], t.v_im.0[m]));
+        (h + v + step * (T::one() + self.kappa.0[m]), v + step * self.kappa.0[m])
+    }
+
+    /// Whitened taps of member `m` after sample `last` of the block.
+    pub(super) fn present<'a>(&'a self, m: usize, white: Option<&'a White<T>>, last: usize) -> impl Iterator<Item = Complex<T>> + 'a {
+        (0..self.taps.len()).map(move |l| match white {
+            Some(white) if self.due => self.moved(m, l, white, last).0,
+            _ => Complex::new(self.taps[l].re.0[m], self.taps[l].im.0[m]),
+        })
     }
 
     /// Whitened taps of member `m`.
@@ -146,127 +201,4 @@ impl<T: Real> Lanes<T> {
 
 fn sound<T: Real>(row: &Row<T>) -> bool {
     row.0.iter().all(|x| x.is_finite())
-}
-
-/// The sums over all members that make a prediction: `w·p` and `w·(V + |p|²)`.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sums<T> {
-    pub(super) re: T,
-    pub(super) im: T,
-    pub(super) square: T,
-}
-
-/// At most four samples through all members.
-pub(super) struct Run<'a, T: Real, const N: usize> {
-    pub(super) lanes: &'a mut Lanes<T>,
-    pub(super) white: &'a White<T>,
-    /// Place of the first sample in the cell.
-    pub(super) from: usize,
-    pub(super) y: &'a [Complex<T>],
-    pub(super) offset: Complex<T>,
-    /// Variance that the curve adds, and one over the unit of variances.
-    pub(super) curve: T,
-    pub(super) relative: T,
-    pub(super) pace: T,
-    pub(super) tau: T,
-    pub(super) learn: bool,
-    /// Squared norm of an input below which nothing is learned.
-    pub(super) silence: T,
-    pub(super) sums: &'a mut [Sums<T>],
-}
-
-impl<T: Real, const N: usize> Op<T> for Run<'_, T, N> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Vector<T>>(mut self) {
-        for group in 0..Row::<T>::groups::<V>() {
-            self.group::<V>(group);
-        }
-    }
-}
-
-impl<T: Real, const N: usize> Run<'_, T, N> {
-    #[inline(always)]
-    fn group<V: Vector<T>>(&mut self, group: usize) {
-        let n = if N > 0 { N } else { self.lanes.taps.len() };
-        let taps = &mut self.lanes.taps[..n];
-        let (re, im) = (&self.white.re[..n], &self.white.im[..n]);
-        let (one, zero, least) = (V::splat(T::one()), V::splat(T::zero()), V::splat(T::of(LEAST)));
-        let (outlier, curve, relative, pace) =
-            (V::splat(T::of(OUTLIER)), V::splat(self.curve), V::splat(self.relative), V::splat(self.pace));
-        let (mut p11, mut p12, mut p22): (V, V, V) = (self.lanes.p11.get(group), self.lanes.p12.get(group), self.lanes.p22.get(group));
-        let diffusion: V = self.lanes.diffusion.get(group);
-        let mut judge = self.lanes.evidence.load::<V>(group);
-
-        let t = self.from & (CELL - 1);
-        let (mut p, mut q) = ((V::splat(self.offset.re), V::splat(self.offset.im)), (zero, zero));
-        for l in 0..n {
-            let (x, y) = (V::splat(re[l][t]), V::splat(im[l][t]));
-            let (a, b) = (taps[l].re.get::<V>(group), taps[l].im.get::<V>(group));
-            p = (a.fma(x, p.0), a.fma(y, p.1));
-            q = (b.fma(y, q.0), b.fma(x, q.1));
-        }
-        for (s, &y) in self.y.iter().enumerate() {
-            let t = (self.from + s) & (CELL - 1);
-            let (re_p, im_p) = (p.0.sub(q.0), p.1.add(q.1));
-            let norm = self.white.norm[t];
-            let variance = judge.noise.mul(p11.fma(V::splat(norm), one)).add(curve).max(least);
-            let sums = &mut self.sums[s];
-            sums.re += judge.weight.mul(re_p).sum();
-            sums.im += judge.weight.mul(im_p).sum();
-            sums.square += judge.weight.mul(re_p.fma(re_p, im_p.fma(im_p, variance))).sum();
-            let next = (t + 1) & (CELL - 1);
-            let more = s + 1 < self.y.len();
-            if !(self.learn && norm > self.silence) {
-                if more {
-                    (p, q) = ((V::splat(self.offset.re), V::splat(self.offset.im)), (zero, zero));
-                    for l in 0..n {
-                        let (x, y) = (V::splat(re[l][next]), V::splat(im[l][next]));
-                        let (a, b) = (taps[l].re.get::<V>(group), taps[l].im.get::<V>(group));
-                        p = (a.fma(x, p.0), a.fma(y, p.1));
-                        q = (b.fma(y, q.0), b.fma(x, q.1));
-                    }
-                }
-                continue;
-            }
-            let (er, ei) = (V::splat(y.re).sub(re_p), V::splat(y.im).sub(im_p));
-            let square = er.fma(er, ei.mul(ei));
-            let inverse = variance.recip();
-            let trust = inverse.min(outlier.mul(square.max(least).rough_recip()));
-            let gain = p11.mul(judge.noise).mul(trust);
-            let (gr, gi) = (gain.mul(er), gain.mul(ei));
-            let kappa = p12.mul(p11.recip());
-
-            // Learn, move, and predict the next sample: one pass over the taps.
-            (p, q) = ((V::splat(self.offset.re), V::splat(self.offset.im)), (zero, zero));
-            for l in 0..n {
-                let tap = &mut taps[l];
-                let (x, y) = (V::splat(re[l][t]), V::splat(im[l][t]));
-                let (dr, di) = (gi.fma(y, gr.mul(x)), gr.fnma(y, gi.mul(x)));
-                let (vr, vi) = (kappa.fma(dr, tap.v_re.get(group)), kappa.fma(di, tap.v_im.get(group)));
-                tap.v_re.put(group, vr);
-                tap.v_im.put(group, vi);
-                let (a, b) = (tap.re.get::<V>(group).add(dr.add(vr)), tap.im.get::<V>(group).add(di.add(vi)));
-                tap.re.put(group, a);
-                tap.im.put(group, b);
-                let (x, y) = (V::splat(re[l][next]), V::splat(im[l][next]));
-                p = (a.fma(x, p.0), a.fma(y, p.1));
-                q = (b.fma(y, q.0), b.fma(x, q.1));
-            }
-            judge.take(square, variance, relative, pace);
-            let s = p11.fma(V::splat(self.tau), one).recip();
-            let (k1, k2) = (p11.mul(s), p12.mul(s));
-            p22 = k2.fnma(p12, p22);
-            p12 = k1.fnma(p12, p12);
-            p11 = k1.fnma(p11, p11);
-            p11 = p11.add(p12.add(p12).add(p22));
-            p12 = p12.add(p22);
-            p22 = p22.add(diffusion);
-        }
-        self.lanes.p11.put(group, p11);
-        self.lanes.p12.put(group, p12);
-        self.lanes.p22.put(group, p22);
-        judge.store(&mut self.lanes.evidence, group);
-    }
 }

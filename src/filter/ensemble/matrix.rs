@@ -3,6 +3,7 @@
 use num_complex::Complex64;
 use serde::{Deserialize, Serialize};
 
+use crate::Real;
 use crate::simd::{Dispatch, Level, Op, Vector};
 
 /// A square matrix. Of a Hermitian one that is added to and inverted only the upper triangle counts.
@@ -11,11 +12,14 @@ pub(super) struct Matrix {
     n: usize,
     re: Vec<f64>,
     im: Vec<f64>,
+    // Room for a row while it is swept.
+    #[serde(skip)]
+    line: (Vec<f64>, Vec<f64>),
 }
 
 impl Matrix {
     pub(super) fn zeros(n: usize) -> Self {
-        Self { n, re: vec![0.0; n * n], im: vec![0.0; n * n] }
+        Self { n, re: vec![0.0; n * n], im: vec![0.0; n * n], line: (vec![0.0; n], vec![0.0; n]) }
     }
 
     pub(super) fn identity(n: usize) -> Self {
@@ -62,63 +66,59 @@ impl Matrix {
         self.re.iter_mut().chain(&mut self.im).for_each(|x| *x *= factor);
     }
 
-    /// Writes the lower triangle of a Hermitian matrix whose upper one counts.
-    pub(super) fn mirror(&mut self) {
-        for i in 0..self.n {
-            for j in 0..i {
-                self.set(i, j, self.at(j, i).conj());
-            }
+    pub(super) fn clear(&mut self) {
+        self.re.fill(0.0);
+        self.im.fill(0.0);
+    }
+
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        self.re.copy_from_slice(&other.re);
+        self.im.copy_from_slice(&other.im);
+    }
+
+    /// Adds `count` numbers to row `i` from column `j` on: real and imaginary parts.
+    #[inline(always)]
+    pub(super) fn add<T: Real>(&mut self, i: usize, j: usize, count: usize, to_add: &[[T; 16]; 2]) {
+        let at = i * self.n + j;
+        for (plane, add) in [&mut self.re, &mut self.im].into_iter().zip(to_add) {
+            plane[at..at + count].iter_mut().zip(add).for_each(|(x, add)| *x += add.wide());
         }
     }
 
-    /// `self ← keep · self + Σ_s conj(f_s) f_sᵀ`, the upper triangle; rows of `f` are one sample each, weights inside.
-    pub(super) fn accumulate(&mut self, level: Level, keep: f64, f: &[(Vec<f64>, Vec<f64>)]) {
-        f64::dispatch(level, Accumulate { matrix: self, keep, f });
+    /// Sweeps pivots `from..to` of a Hermitian positive matrix. When all before `k` are swept, the leading block of `k` rows is minus its inverse
+    /// (Goodnight 1979), to be read with [`swept`](Self::swept). Returns whether all pivots were positive.
+    pub(super) fn sweep(&mut self, level: Level, from: usize, to: usize) -> bool {
+        f64::dispatch(level, Sweep { matrix: self, from, to })
     }
 
-    /// The inverse of the leading `k` rows and columns of a Hermitian positive matrix for each `k` of `sizes`, which grow to all of them.
-    ///
-    /// By the symmetric sweep: when the first `k` pivots are swept, the leading block is minus its inverse (Goodnight 1979).
-    pub(super) fn inverses(mut self, level: Level, sizes: &[usize]) -> Option<Vec<Matrix>> {
-        let (mut from, mut inverses) = (0, Vec::new());
-        for &to in sizes {
-            f64::dispatch(level, Sweep { matrix: &mut self, from, to }).then_some(())?;
-            let mut inverse = Self::zeros(to);
-            for i in 0..to {
-                for j in i..to {
-                    inverse.set(i, j, -self.at(i, j));
-                }
-            }
-            inverse.mirror();
-            inverses.push(inverse);
-            from = to;
-        }
-        inverses.iter().all(Matrix::is_finite).then_some(inverses)
+    /// An entry of the inverse after [`sweep`](Self::sweep).
+    #[inline(always)]
+    pub(super) fn swept(&self, i: usize, j: usize) -> Complex64 {
+        -if i <= j { self.at(i, j) } else { self.at(j, i).conj() }
     }
 
-    /// `self · other`.
-    pub(super) fn times(&self, level: Level, other: &Self) -> Self {
-        let mut product = Self::zeros(self.n);
-        f64::dispatch(level, Product { a: self, b: other, to: &mut product });
-        product
+    /// `self = a · b`.
+    pub(super) fn product(&mut self, level: Level, a: &Self, b: &Self) {
+        self.clear();
+        f64::dispatch(level, Product { a, b, to: self });
     }
 
-    /// The lower triangular `C` with `C Cᴴ = self`, a Hermitian positive matrix.
-    pub(super) fn cholesky(&self) -> Option<Self> {
-        let mut c = Self::zeros(self.n);
+    /// `self = C`, lower triangular, with `C Cᴴ = m`, a Hermitian positive matrix; returns whether there is one.
+    pub(super) fn cholesky(&mut self, m: &Self) -> bool {
+        self.clear();
         for j in 0..self.n {
-            let square: f64 = (0..j).map(|k| c.at(j, k).norm_sqr()).sum();
-            let pivot = self.at(j, j).re - square;
+            let square: f64 = (0..j).map(|k| self.at(j, k).norm_sqr()).sum();
+            let pivot = m.at(j, j).re - square;
             if !(pivot > 0.0 && pivot.is_finite()) {
-                return None;
+                return false;
             }
-            c.set(j, j, pivot.sqrt().into());
+            self.set(j, j, pivot.sqrt().into());
             for i in j + 1..self.n {
-                let sum: Complex64 = (0..j).map(|k| c.at(i, k) * c.at(j, k).conj()).sum();
-                c.set(i, j, (self.at(i, j) - sum) / pivot.sqrt());
+                let sum: Complex64 = (0..j).map(|k| self.at(i, k) * self.at(j, k).conj()).sum();
+                self.set(i, j, (m.at(i, j) - sum) / pivot.sqrt());
             }
         }
-        Some(c)
+        true
     }
 }
 
@@ -169,32 +169,6 @@ fn combine<'a, V: Vector<f64>>(terms: impl Fn(usize) -> (Complex64, &'a [f64], &
     }
 }
 
-struct Accumulate<'a> {
-    matrix: &'a mut Matrix,
-    keep: f64,
-    f: &'a [(Vec<f64>, Vec<f64>)],
-}
-
-impl Op<f64> for Accumulate<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Vector<f64>>(self) {
-        let n = self.matrix.n;
-        for i in 0..n {
-            let (re, im) = (&mut self.matrix.re[i * n + i..(i + 1) * n], &mut self.matrix.im[i * n + i..(i + 1) * n]);
-            if self.keep != 1.0 {
-                re.iter_mut().zip(im.iter_mut()).for_each(|(re, im)| (*re, *im) = (*re * self.keep, *im * self.keep));
-            }
-            let term = |s: usize| {
-                let f = &self.f[s];
-                (Complex64::new(f.0[i], -f.1[i]), &f.0[i..n], &f.1[i..n])
-            };
-            combine::<V>(term, self.f.len(), (re, im));
-        }
-    }
-}
-
 struct Sweep<'a> {
     matrix: &'a mut Matrix,
     from: usize,
@@ -209,10 +183,13 @@ impl Op<f64> for Sweep<'_> {
     fn run<V: Vector<f64>>(self) -> bool {
         let m = self.matrix;
         let n = m.n;
-        let (mut re, mut im) = (vec![0.0; n], vec![0.0; n]);
+        let (mut re, mut im) = std::mem::take(&mut m.line);
+        re.resize(n, 0.0);
+        im.resize(n, 0.0);
         for k in self.from..self.to {
             let pivot = m.re[k * n + k];
             if !(pivot > 0.0 && pivot.is_finite()) {
+                m.line = (re, im);
                 return false;
             }
             // Row k of the whole matrix; left of the diagonal it is the conjugate of the column.
@@ -236,6 +213,7 @@ impl Op<f64> for Sweep<'_> {
                 }
             }
         }
+        m.line = (re, im);
         true
     }
 }
@@ -268,13 +246,12 @@ mod tests {
     use super::*;
 
     fn positive(n: usize) -> Matrix {
-        let mut m = Matrix::zeros(n);
-        let sample = |s: usize| -> (Vec<f64>, Vec<f64>) {
-            (0..n).map(|i| (((s * 31 + i * 17 + s * i) % 23) as f64 - 11.0, ((s * 13 + i * 7 + s * i * i) % 19) as f64 - 9.0)).unzip()
-        };
-        m.accumulate(Level::Plain, 0.0, &(0..3 * n).map(sample).collect::<Vec<_>>());
-        m.add_to_diagonal(1.0);
-        m.mirror();
+        let mut m = Matrix::identity(n);
+        for s in 0..3 * n {
+            let f =
+                |i: usize| Complex64::new(((s * 31 + i * 17 + s * i) % 23) as f64 - 11.0, ((s * 13 + i * 7 + s * i * i) % 19) as f64 - 9.0);
+            (0..n).for_each(|i| (0..n).for_each(|j| m.set(i, j, m.at(i, j) + f(i).conj() * f(j))));
+        }
         m
     }
 
@@ -282,25 +259,37 @@ mod tests {
         (0..m.n()).all(|i| (0..m.n()).all(|j| (m.at(i, j) - f64::from(u8::from(i == j))).norm() < 1e-9))
     }
 
+    fn leading(k: usize, entry: impl Fn(usize, usize) -> Complex64) -> Matrix {
+        let mut block = Matrix::zeros(k);
+        (0..k).for_each(|i| (0..k).for_each(|j| block.set(i, j, entry(i, j))));
+        block
+    }
+
     #[test]
     fn inverses_of_all_leading_blocks_and_factors_are_right_at_every_level() {
         for &level in Level::available() {
             for n in [1usize, 2, 5, 16, 33] {
                 let m = positive(n);
-                let sizes: Vec<usize> = if n > 2 { vec![n / 2, n] } else { vec![n] };
-                let inverses = m.clone().inverses(level, &sizes).unwrap();
-                assert!(is_identity(&inverses[sizes.len() - 1].times(level, &m)), "{level}, {n}");
-                let mut block = Matrix::zeros(sizes[0]);
-                (0..sizes[0]).for_each(|i| (0..sizes[0]).for_each(|j| block.set(i, j, m.at(i, j))));
-                assert!(is_identity(&inverses[0].times(level, &block)), "{level}, leading {} of {n}", sizes[0]);
-                let c = m.cholesky().unwrap();
-                let mut adjoint = Matrix::zeros(n);
-                (0..n).for_each(|i| (0..n).for_each(|j| adjoint.set(i, j, c.at(j, i).conj())));
-                assert!(is_identity(&c.times(level, &adjoint).times(level, &inverses[sizes.len() - 1])), "{level}, {n}");
+                let (mut work, mut product, mut swept) = (m.clone(), Matrix::zeros(n), 0);
+                for k in [n / 2, n] {
+                    assert!(work.sweep(level, swept, k));
+                    let (inverse, block, mut product) =
+                        (leading(k, |i, j| work.swept(i, j)), leading(k, |i, j| m.at(i, j)), Matrix::zeros(k));
+                    product.product(level, &inverse, &block);
+                    assert!(is_identity(&product), "{level}, leading {k} of {n}");
+                    swept = k;
+                }
+                let mut c = Matrix::zeros(n);
+                assert!(c.cholesky(&m));
+                let adjoint = leading(n, |i, j| c.at(j, i).conj());
+                product.product(level, &c, &adjoint);
+                let inverse = leading(n, |i, j| work.swept(i, j));
+                work.product(level, &product, &inverse);
+                assert!(is_identity(&work), "{level}, {n}");
             }
             let mut indefinite = positive(4);
             indefinite.set(3, 3, Complex64::new(-1.0, 0.0));
-            assert!(indefinite.cholesky().is_none() && indefinite.inverses(level, &[4]).is_none());
+            assert!(!Matrix::zeros(4).cholesky(&indefinite) && !indefinite.sweep(level, 0, 4));
         }
     }
 }

@@ -16,42 +16,65 @@
 //!   so there are sixteen, each 1.45 times the one before.
 //! - **Bank.** Measured amplifiers have memory, neighbours' envelopes in their gain, images and offsets; in front of a still channel one linear model
 //!   of many features has all of these.
-//! - **Carrier.** A rotation that all taps share is taken out of the output, where it is clear.
+//! - **Carrier.** A rotation that all taps share is taken out of the output, where it is clear: the velocities of the lanes tell a fast one, the lag of
+//!   the bank behind the channel a slow one.
 //!
 //! # What is shared, and what that costs
 //!
-//! A Kalman filter for positions and velocities has a covariance of `(2L)^2` numbers for each member. Here, measured with a known curve at `f_d T` = 1e-3:
+//! A Kalman filter for positions and velocities has a covariance of `(2L)^2` numbers for each member. Here, measured with a known curve at `f_d T` = 1e-3
+//! (the first two) and on the test bed and a measured amplifier (the others):
 //!
 //! | step | what remains | cost |
 //! |---|---|---|
 //! | position and velocity share one covariance, scaled by three numbers that follow a scalar Riccati recursion | `L^2` a member, while acquiring | none (-19.36 dB, the exact filter -19.33) |
 //! | in its steady state that covariance has one shape for all spans: members are NLMS with a velocity in whitened coordinates | `L` a member, one vector lane each | 0.01 to 0.17 dB at 4 to 64 taps |
-//! | weights of the members change after four samples, after each where an error is large | one logarithm in four samples | 0.01 dB |
-//! | the curve learns from one sample in 16, later 64, and is solved for once in 1024 | nearly nothing | 0.01 dB |
-//! | the bank's Gram matrix is complete for 8192 samples, then thinned; its inverse is that of doubled counts | 1/64 of the products | 0.05 dB on a measured amplifier |
-//! | the half of the members that carries no weight runs in one block of eight | | none measured |
+//! | 8192 samples after a jump the three numbers follow every fourth sample | 15 of 130 operations | none at 4 taps, 0.05 dB at 64 |
+//! | weights and noise of the members change after four samples, after each where an error is large | one logarithm in four samples | 0.01 dB |
+//! | the curve learns from one sample in 16, later in 64 and 256, and is solved for once in 1024 | nearly nothing | 0.01 dB |
+//! | the bank's Gram matrix is complete for 8192 samples, then as many are taken of each doubling; its products are summed over 16 samples in single precision; it is inverted at each doubling | 1/8 to 1/512 of the products | 0.05 dB |
+//! | the bank's step (Newton's, with that inverse) is made after each block, later after every second | `K^2` in 256 samples | 0.01 dB |
+//! | the half of the members that carries no weight runs in one block of eight, a bank far behind in one of 32 | | none measured |
+//!
+//! # Why the lanes are fast
+//!
+//! A sample's prediction needs the taps that the sample before has changed, and that one's error needs its prediction: a chain. It is cut short: a sample is
+//! predicted with the taps before the last change, and that prediction is corrected by the change times what the two windows have in common,
+//! `sum_l conj(u~_{l,t-1}) u~_{l,t}`, which is known for the whole cell beforehand. The taps themselves are changed while the next sample is predicted.
+//! For the same reason the weights of four samples are computed only after the members have gone on to the next four.
 //!
 //! # Order of work
 //!
 //! Samples are taken in cells (1 at the start, then 4 to 64) on a grid counted from the start of the stream. What looks at inputs alone (the curve's
 //! outputs, whitened windows, features, the bank's predictions) is done for as many samples of a cell as a call brings, lane by lane, so that results do
-//! not depend on where calls end. Members learn sample by sample. What is slow waits for the end of a cell or of a block of 128.
+//! not depend on where calls end. Members learn sample by sample. What is slow waits for the end of a cell or of a block of 128. Nothing is
+//! allocated after the start, but where a signal begins behind noise and all is forgotten.
 //!
-//! 1. `input`: the unit of the input, glitches. `spline`, `curve`: `u = x G(|x|)`, and how `G` is learned.
+//! 1. `input`: the unit of the input, its steps, glitches. `spline`, `curve`: `u = x G(|x|)`, and how `G` is learned.
 //! 2. `acquisition`: full covariances at the start and after a jump. `shape`: the shape of the covariances and the whitening filter.
-//! 3. `lanes`: the members afterwards. `evidence`: their weights and noise.
+//! 3. `lanes`: the members afterwards. `run`: samples through them and the bank. `evidence`: weights and noise. `average`: what comes out.
 //! 4. `features`, `bank`: the bank. `carrier`: the common rotation. `step`, `slow`: what happens when.
+//!
+//! # What goes wrong, and what is done
+//!
+//! - A jump of the channel: squared errors of the lanes far above their variance. All members are opened and acquire, unless the bank describes the channel
+//!   better than the lanes ever did.
+//! - A step of the level, of either stream: after 128 samples (louder) or 256 (quieter) the unit of the input follows, the curve is stretched along, and the noise is
+//!   estimated anew. Over within 2,000 samples for steps of up to 60 dB either way.
+//! - A block that excites what the bank's Gram matrix has hardly seen: its step is bounded by `|e|^2 / (2 g^H H g)`, so that it cannot overshoot. A member of
+//!   the bank that is worse than none begins again.
 //!
 //! # Scale and precision
 //!
-//! `tx` is divided by its running RMS, variances are compared in units of the last one, so that streams of any scale are tracked alike. Lanes and the bank's
-//! predictions are in the precision of the samples; covariances, Gram matrix, curve and shape in double precision.
+//! `tx` is divided by its running RMS, variances are compared in units of a recent one, so that streams of any scale are tracked alike. Lanes, the bank's
+//! predictions, steps and batches of its Gram matrix are in the precision of the samples; covariances, sums of the Gram matrix, its inversion, curve and shape in double
+//! precision.
 //!
 //! Raftery, Karny, Ettler, *Online prediction under model uncertainty via dynamic model averaging*, 2010; Morgan et al., *A generalized memory polynomial
 //! model*, 2006; Higham, *Functions of matrices*, 2008.
 
 mod acquisition;
 mod adaptive;
+mod average;
 mod bank;
 mod carrier;
 mod config;
@@ -64,6 +87,7 @@ mod lanes;
 mod matrix;
 mod planes;
 mod recipe;
+mod run;
 mod shape;
 mod slow;
 mod spline;
@@ -76,6 +100,7 @@ pub use config::{EnsembleConfig, pair};
 pub(super) use recipe::RECIPE;
 
 use self::acquisition::Acquisition;
+use self::average::Average;
 use self::bank::Bank;
 use self::carrier::Carrier;
 use self::constants::*;
@@ -85,7 +110,7 @@ use self::input::Input;
 use self::lanes::{Lanes, White};
 use self::planes::Planes;
 use self::shape::Shape;
-use super::{Portrait, Tracker};
+use super::{Portrait, Tracker, check_lengths};
 use crate::simd::Level;
 use crate::{Real, Result};
 
@@ -120,33 +145,21 @@ pub struct Ensemble<T: Real> {
     bank: Bank<T>,
     #[serde(skip)]
     white: Option<White<T>>,
-    // Outputs of the block, their predictions, the variances of these, and how much each sample counts for what is learned at the end of the block.
+    // Outputs of the block.
     y: Planes<T>,
-    p: Planes<T>,
-    v: Vec<T>,
-    weight: Vec<T>,
+    average: Average<T>,
     clock: Clock,
     carrier: Carrier,
     offset: Complex64,
     offset_variance: f64,
-    // Of the present cell: sum of weights, and of weighted errors.
-    offset_sums: (f64, Complex64),
-    // Average squared error in units of its variance: of the lanes, and of the whole.
-    surprise: f64,
-    alarm: f64,
-    // Its sum over the block, for the whole.
-    block_surprise: f64,
     // Mean power of the output.
     power: f64,
-    // Samples of the present four that were learned, and whether to weigh members after every one of them.
-    phase: usize,
-    alert: bool,
-    // One over the unit of variances.
-    relative: f64,
     taps: Vec<Complex<T>>,
+    // Room for two windows.
+    windows: [Vec<Complex64>; 2],
     running: [bool; 2],
-    // Weights of lanes and bank.
-    shares: [T; 2],
+    // Whether nothing is known of the noise.
+    fresh: bool,
 }
 
 /// What has been counted.
@@ -186,26 +199,18 @@ impl<T: Real> Ensemble<T> {
             acquisition: Acquisition::new(config.taps),
             lanes: Lanes::new(config.taps),
             bank: Bank::new(features, short),
-            white: None,
+            white: Some(White::new(config.taps)),
             y: Planes::new(0),
-            p: Planes::new(0),
-            v: vec![T::zero(); BLOCK],
-            weight: vec![T::zero(); BLOCK],
+            average: Average::new(),
             clock: Clock { cell: 1, length: 1, next_shape: REFRESH_FIRST, ..Clock::default() },
             carrier: Carrier::default(),
             offset: Complex64::default(),
             offset_variance: OFFSET_PRIOR,
-            offset_sums: (0.0, Complex64::default()),
-            surprise: 1.0,
-            alarm: 1.0,
-            block_surprise: 0.0,
             power: 0.0,
-            phase: 0,
-            alert: true,
-            relative: 1.0,
             taps: vec![Complex::default(); config.taps],
+            windows: [vec![Complex64::default(); config.taps], vec![Complex64::default(); config.taps]],
             running: [true, true],
-            shares: [T::one(), T::zero()],
+            fresh: false,
             config,
         })
     }
@@ -238,7 +243,7 @@ impl<T: Real> Ensemble<T> {
         if self.acquisition.left > 0 {
             to.iter_mut().zip(self.acquisition.position(best)).for_each(|(to, h)| *to = Complex::new(T::of(h.re), T::of(h.im)));
         } else {
-            self.shape.colour_into(self.lanes.taps.iter().map(|t| Complex::new(t.re.0[best], t.im.0[best])), to);
+            self.shape.colour_into(self.lanes.present(best, self.white.as_ref(), self.clock.at.wrapping_sub(1)), to);
         }
     }
 }
@@ -249,14 +254,15 @@ impl<T: Real> Tracker<T> for Ensemble<T> {
     }
 
     fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+        check_lengths(tx, rx, prediction, variance.as_deref());
         let mut done = 0;
         while done < rx.len() {
             let n = (rx.len() - done).min(self.clock.cell - self.clock.at);
             let from = self.clock.at;
             self.chunk(&tx[done..done + n], &rx[done..done + n], learn);
-            self.carrier.redo(&self.p, from, &mut prediction[done..done + n]);
+            self.carrier.redo(&self.average.p, from, &mut prediction[done..done + n]);
             if let Some(v) = variance.as_deref_mut() {
-                v[done..done + n].copy_from_slice(&self.v[from..from + n]);
+                v[done..done + n].copy_from_slice(&self.average.v[from..from + n]);
             }
             done += n;
             if self.clock.at == self.clock.cell {
@@ -274,9 +280,15 @@ impl<T: Real> Tracker<T> for Ensemble<T> {
 
     fn portrait(&self) -> Portrait {
         let mut portrait = Portrait::of_taps(&self.taps());
-        let lanes =
-            self.lanes.evidence.weight.0.iter().enumerate().map(|(m, w)| (format!("span {:.0}", lanes::span(m)), *w * self.shares[0]));
-        let bank = bank::NAMES.iter().zip(self.bank.evidence.weight.0).map(|(name, w)| ((*name).to_owned(), w * self.shares[1]));
+        let lanes = self
+            .lanes
+            .evidence
+            .weight
+            .0
+            .iter()
+            .enumerate()
+            .map(|(m, w)| (format!("span {:.0}", lanes::span(m)), *w * self.average.shares[0]));
+        let bank = bank::NAMES.iter().zip(self.bank.evidence.weight.0).map(|(name, w)| ((*name).to_owned(), w * self.average.shares[1]));
         portrait.members = lanes.chain(bank).map(|(name, w)| (name, w.wide())).collect();
         let inverse = self.input.inverse();
         if inverse > 0.0 {

@@ -11,7 +11,7 @@
 use num_complex::{Complex, Complex64};
 use serde::{Deserialize, Serialize};
 
-use super::constants::{CELL, SHAPE_FLOOR, SHAPE_RIDGE, TAP_FLOOR};
+use super::constants::{SHAPE_FLOOR, SHAPE_RIDGE, TAP_FLOOR};
 use super::lanes::White;
 use super::matrix::Matrix;
 use super::planes::Planes;
@@ -35,7 +35,13 @@ pub(super) struct Shape<T: Real> {
     pub(super) tau: f64,
     // Columns of `C`, each from its diagonal on.
     columns: Vec<Vec<Complex<T>>>,
+    // The factor before the last refresh, and room to compute.
+    #[serde(skip)]
+    work: Vec<Matrix>,
 }
+
+/// Matrices that a refresh takes.
+const ROOM: usize = 6;
 
 impl<T: Real> Shape<T> {
     pub(super) fn new(taps: usize) -> Self {
@@ -45,7 +51,8 @@ impl<T: Real> Shape<T> {
             power: vec![0.0; taps],
             factor: Matrix::identity(taps),
             tau: taps as f64,
-            columns: Vec::new(),
+            columns: (0..taps).map(|i| vec![Complex::default(); taps - i]).collect(),
+            work: vec![Matrix::zeros(taps); ROOM],
         };
         shape.fill();
         shape
@@ -60,7 +67,9 @@ impl<T: Real> Shape<T> {
     fn fill(&mut self) {
         let n = self.factor.n();
         let narrow = |z: Complex64| Complex::new(T::of(z.re), T::of(z.im));
-        self.columns = (0..n).map(|i| (i..n).map(|j| narrow(self.factor.at(j, i))).collect()).collect();
+        for (i, column) in self.columns.iter_mut().enumerate() {
+            (i..n).for_each(|j| column[j - i] = narrow(self.factor.at(j, i)));
+        }
     }
 
     /// The power of the input has changed by `factor`.
@@ -86,48 +95,73 @@ impl<T: Real> Shape<T> {
         self.power.iter_mut().zip(h).for_each(|(p, h)| *p += pace.min(1.0) * (h.norm_sqr() - *p));
     }
 
-    /// The covariance of the input with its ridge.
-    fn input(&self) -> Matrix {
-        let mut r = self.covariance.clone();
-        r.mirror();
-        let n = r.n();
-        r.add_to_diagonal((SHAPE_RIDGE * r.trace() / n as f64).max(f64::MIN_POSITIVE));
-        r
+    /// An entry of the input's covariance with its ridge.
+    fn input(&self, i: usize, j: usize) -> Complex64 {
+        let ridge = if i == j { (SHAPE_RIDGE * self.covariance.trace() / self.factor.n() as f64).max(f64::MIN_POSITIVE) } else { 0.0 };
+        ridge + if i <= j { self.covariance.at(i, j) } else { self.covariance.at(j, i).conj() }
     }
 
     /// `tr(P R)` for a covariance given by its upper triangle.
     pub(super) fn excess(&self, p: impl Fn(usize, usize) -> Complex64) -> f64 {
-        let (r, n) = (self.input(), self.factor.n());
-        (0..n).map(|i| (i..n).map(|j| (p(i, j) * r.at(j, i)).re * if i == j { 1.0 } else { 2.0 }).sum::<f64>()).sum()
+        let n = self.factor.n();
+        (0..n)
+            .map(|i| (i..n).map(|j| (p(i, j) * self.covariance.at(i, j).conj()).re * if i == j { 1.0 } else { 2.0 }).sum::<f64>())
+            .sum::<f64>()
+            + (0..n).map(|i| (p(i, i) * (self.input(i, i) - self.covariance.at(i, i))).re).sum::<f64>()
     }
 
-    /// Computes the shape anew; returns whether that worked, and the old factor.
-    pub(super) fn refresh(&mut self, level: Level) -> Option<Matrix> {
-        let (r, n) = (self.input(), self.factor.n());
+    /// Computes the shape anew; returns whether that worked.
+    pub(super) fn refresh(&mut self, level: Level) -> bool {
+        let n = self.factor.n();
+        // After a saved state was read there is none.
+        self.work.resize_with(ROOM, || Matrix::zeros(n));
+        let mut work = std::mem::take(&mut self.work);
+        let worked = self.compute(level, &mut work);
+        self.work = work;
+        worked
+    }
+
+    fn compute(&mut self, level: Level, work: &mut [Matrix]) -> bool {
+        let n = self.factor.n();
         let most = self.power.iter().fold(f64::MIN_POSITIVE, |a, &b| a.max(b));
-        let root: Vec<f64> = self.power.iter().map(|p| (p / most).max(TAP_FLOOR).sqrt()).collect();
-        let mut m = r.clone();
+        let root = |p: f64| (p / most).max(TAP_FLOOR).sqrt();
+        let [old, r, y, rest @ ..] = work else { return false };
         for i in 0..n {
             for j in 0..n {
-                m.set(i, j, r.at(i, j) * root[i] * root[j]);
+                r.set(i, j, self.input(i, j));
+                y.set(i, j, r.at(i, j) * root(self.power[i]) * root(self.power[j]));
             }
         }
-        let mut x = inverse_root(m, level)?;
+        if !inverse_root(y, rest, level) {
+            return false;
+        }
+        let [x, factor, ..] = rest else { return false };
         for i in 0..n {
             for j in 0..n {
-                x.set(i, j, x.at(i, j) * root[i] * root[j]);
+                x.set(i, j, x.at(i, j) * root(self.power[i]) * root(self.power[j]));
             }
         }
-        let factor = x.cholesky()?;
+        if !factor.cholesky(x) {
+            return false;
+        }
         self.tau = (0..n).map(|i| (0..n).map(|j| (r.at(i, j) * x.at(j, i)).re).sum::<f64>()).sum();
-        let old = std::mem::replace(&mut self.factor, factor);
+        old.copy_from(&self.factor);
+        self.factor.copy_from(factor);
         self.fill();
-        Some(old)
+        true
     }
 
-    /// `C h~`.
-    pub(super) fn colour(&self, white: &[Complex64]) -> Vec<Complex64> {
-        colour(&self.factor, white)
+    /// From the coordinates before the last refresh to the present ones, in place.
+    pub(super) fn convert(&self, h: &mut [Complex64]) {
+        if let Some(old) = self.work.first() {
+            colour(old, h);
+            self.whiten(h);
+        }
+    }
+
+    /// `C h~`, in place.
+    pub(super) fn colour(&self, h: &mut [Complex64]) {
+        colour(&self.factor, h);
     }
 
     /// `C h~` into `to`, without a detour through double precision.
@@ -152,34 +186,42 @@ impl<T: Real> Shape<T> {
     }
 }
 
-/// `C h~` for any factor.
-pub(super) fn colour(factor: &Matrix, white: &[Complex64]) -> Vec<Complex64> {
-    (0..white.len()).map(|i| (0..=i).map(|j| factor.at(i, j) * white[j]).sum()).collect()
+/// `C h~` for any factor, in place.
+fn colour(factor: &Matrix, h: &mut [Complex64]) {
+    for i in (0..h.len()).rev() {
+        h[i] = (0..=i).map(|j| factor.at(i, j) * h[j]).sum();
+    }
 }
 
-/// `M^-1/2` of a Hermitian positive matrix, its eigenvalues raised by the floor, by the coupled Newton-Schulz iteration (Higham 2008, eq. 6.35).
-fn inverse_root(mut m: Matrix, level: Level) -> Option<Matrix> {
-    let n = m.n();
+/// `M^-1/2` of a Hermitian positive matrix `y`, its eigenvalues raised by the floor, by the coupled Newton-Schulz iteration (Higham 2008, eq. 6.35).
+/// The first matrix of `work` receives it.
+fn inverse_root(y: &mut Matrix, work: &mut [Matrix], level: Level) -> bool {
+    let [z, t, next, ..] = work else { return false };
+    let n = y.n();
     let norm = |m: &Matrix| (0..n).map(|i| (0..n).map(|j| m.at(i, j).norm()).sum::<f64>()).fold(0.0, f64::max);
-    m.add_to_diagonal(SHAPE_FLOOR * norm(&m));
-    let scale = norm(&m);
+    y.add_to_diagonal(SHAPE_FLOOR * norm(y));
+    let scale = norm(y);
     if !(scale > 0.0 && scale.is_finite()) {
-        return None;
+        return false;
     }
-    m.scale(1.0 / scale);
-    let (mut y, mut z) = (m, Matrix::identity(n));
+    y.scale(1.0 / scale);
+    z.clear();
+    z.add_to_diagonal(1.0);
     for _ in 0..60 {
-        let mut t = z.times(level, &y);
+        t.product(level, z, y);
         let distance: f64 = (0..n).map(|i| (0..n).map(|j| (t.at(i, j) - f64::from(u8::from(i == j))).norm_sqr()).sum::<f64>()).sum();
         if distance < 1e-12 * n as f64 {
             break;
         }
         t.scale(-0.5);
         t.add_to_diagonal(1.5);
-        (y, z) = (y.times(level, &t), t.times(level, &z));
+        next.product(level, y, t);
+        std::mem::swap(y, next);
+        next.product(level, t, z);
+        std::mem::swap(z, next);
     }
     z.scale(scale.sqrt().recip());
-    z.is_finite().then_some(z)
+    z.is_finite()
 }
 
 /// `u~ = C^T u` for some samples of a cell.
@@ -198,25 +240,47 @@ impl<T: Real> Op<T> for Whiten<'_, T> {
 
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
+        let n = self.shape.columns.len();
         let mut t = self.from;
         while t < self.to {
             // Aligned to the cell, so that a vector never leaves it.
             let at = t / V::LANES * V::LANES;
-            let mut norm = V::splat(T::zero());
-            for (i, column) in self.shape.columns.iter().enumerate() {
-                let (mut a, mut b) = (V::splat(T::zero()), V::splat(T::zero()));
-                let newest = self.start + at - i;
-                for (j, c) in column.iter().enumerate() {
-                    let (x, y) = (V::read(&self.u.re, newest - j), V::read(&self.u.im, newest - j));
-                    let (re, im) = (V::splat(c.re), V::splat(c.im));
-                    a = im.fnma(y, re.fma(x, a));
-                    b = im.fma(x, re.fma(y, b));
+            let (newest, place, zero) = (self.start + at, White::<T>::place(at), V::splat(T::zero()));
+            let mut norm = zero;
+            let mut i = 0;
+            // Four taps at a time, as they look at the same samples.
+            while i < n {
+                let (mut a, mut b) = ([zero; 4], [zero; 4]);
+                for lag in i..n {
+                    let (x, y) = (V::read(&self.u.re, newest - lag), V::read(&self.u.im, newest - lag));
+                    for k in 0..4 {
+                        if i + k <= lag {
+                            let c = self.shape.columns[i + k][lag - i - k];
+                            let (re, im) = (V::splat(c.re), V::splat(c.im));
+                            a[k] = im.fnma(y, re.fma(x, a[k]));
+                            b[k] = im.fma(x, re.fma(y, b[k]));
+                        }
+                    }
                 }
-                a.write(&mut self.white.re[i], at % CELL);
-                b.write(&mut self.white.im[i], at % CELL);
-                norm = a.fma(a, b.fma(b, norm));
+                for k in 0..4.min(n - i) {
+                    let to = &mut self.white.taps[i + k];
+                    a[k].write(&mut to.re, place);
+                    b[k].write(&mut to.im, place);
+                    norm = a[k].fma(a[k], b[k].fma(b[k], norm));
+                }
+                i += 4;
             }
-            norm.write(&mut self.white.norm, at % CELL);
+            norm.write(&mut self.white.norm, place);
+            let (mut re, mut im) = (zero, zero);
+            for i in 0..n {
+                let w = &self.white.taps[i];
+                let (a, b) = (V::read(&w.re, place - 1), V::read(&w.im, place - 1));
+                let (x, y) = (V::read(&w.re, place), V::read(&w.im, place));
+                re = a.fma(x, b.fma(y, re));
+                im = b.fnma(x, a.fma(y, im));
+            }
+            re.write(&mut self.white.link.0, place);
+            im.write(&mut self.white.link.1, place);
             t = at + V::LANES;
         }
     }
@@ -237,19 +301,21 @@ mod tests {
             shape.observe(&u);
         }
         shape.power = (0..n).map(|l| 0.5f64.powi(l as i32)).collect();
-        shape.refresh(Level::Plain).unwrap();
-        let r = shape.input();
-        let mut x = Matrix::zeros(n);
+        assert!(shape.refresh(Level::Plain));
+        let [mut x, mut r, mut half, mut product] = std::array::from_fn(|_| Matrix::zeros(n));
         (0..n).for_each(|i| (0..n).for_each(|j| x.set(i, j, shape.entry(i, j))));
-        let product = x.times(Level::Plain, &r).times(Level::Plain, &x);
+        (0..n).for_each(|i| (0..n).for_each(|j| r.set(i, j, shape.input(i, j))));
+        half.product(Level::Plain, &x, &r);
+        product.product(Level::Plain, &half, &x);
         for i in 0..n {
             for j in 0..n {
                 let d = if i == j { shape.power[i] } else { 0.0 };
                 assert!((product.at(i, j) - d).norm() < 5e-3, "{i}, {j}: {}", product.at(i, j));
             }
         }
-        let mut h: Vec<Complex64> = (0..n).map(|l| Complex64::cis(l as f64)).collect();
-        let coloured = shape.colour(&h);
+        let h: Vec<Complex64> = (0..n).map(|l| Complex64::cis(l as f64)).collect();
+        let mut coloured = h.clone();
+        shape.colour(&mut coloured);
         let mut back = coloured.clone();
         shape.whiten(&mut back);
         h.iter().zip(&back).for_each(|(a, b)| assert!((a - b).norm() < 1e-9));
@@ -262,10 +328,9 @@ mod tests {
             f64::dispatch(level, Whiten { shape: &shape, u: &u, start: 16, from: 3, to: 9, white: &mut white });
             for t in 3..9 {
                 let plain: Complex64 = (0..n).map(|l| coloured[l] * u.at(16 + t - l)).sum();
-                let whitened: Complex64 = (0..n).map(|l| h[l] * Complex64::new(white.re[l][t], white.im[l][t])).sum();
+                let whitened: Complex64 = (0..n).map(|l| h[l] * Complex64::new(white.taps[l].re[16 + t], white.taps[l].im[16 + t])).sum();
                 assert!((plain - whitened).norm() < 1e-9, "{level}");
             }
         }
-        h.clear();
     }
 }

@@ -4,10 +4,9 @@ use num_complex::Complex64;
 
 use super::bank::spread;
 use super::constants::*;
-use super::evidence::NOTHING;
+use super::evidence::{NOTHING, Weigh};
 use super::features::Products;
 use super::input::Change;
-use super::shape::colour;
 use super::step::wide;
 use super::{Ensemble, lanes};
 use crate::Real;
@@ -16,12 +15,16 @@ use crate::filter::Adaptive;
 impl<T: Real> Ensemble<T> {
     /// The end of a cell: what is slow.
     pub(super) fn end_cell(&mut self, learn: bool) {
+        self.settle();
+        self.average.follow(self.clock.at - 1);
+        self.average.doubt = if self.clock.learned < EAGER / 4 { T::max_value() } else { T::of(DOUBT) };
         // Lanes that rest are called when the bank alone does badly.
-        self.running[0] |= self.alarm > JUMP;
+        self.running[0] |= self.average.alarm > T::of(JUMP);
         let best = self.lanes.evidence.best();
         let noise = self.lanes.evidence.noise.0[best].wide();
         // The offset is a constant that all members share: a Kalman filter in information form over the cell.
-        let (weights, errors) = std::mem::take(&mut self.offset_sums);
+        let (weights, errors) = std::mem::take(&mut self.average.offset);
+        let (weights, errors) = (weights.wide(), wide(errors));
         if weights > 0.0 && learn {
             self.offset_variance = 1.0 / (1.0 / self.offset_variance + noise * weights);
             self.offset += errors * noise * self.offset_variance;
@@ -39,6 +42,12 @@ impl<T: Real> Ensemble<T> {
             }
             Change::Grown(ratio) => {
                 self.grow(ratio);
+                self.jump();
+                // The level of the output's noise may be another one as well.
+                self.fresh = true;
+                self.offset *= ratio.min(1.0);
+                self.offset_variance = self.offset_variance.max(OFFSET_PRIOR / (ratio * ratio).min(1.0));
+                self.clock.since_jump = 0;
                 bent = true;
             }
             Change::None => {}
@@ -63,15 +72,28 @@ impl<T: Real> Ensemble<T> {
         self.clock.length = self.clock.cell - self.clock.at;
     }
 
+    /// Lets the lanes take in what the last sample taught, and weighs the members.
+    fn settle(&mut self) {
+        if let Some(white) = &self.white {
+            self.lanes.settle(white, self.clock.at.wrapping_sub(1));
+        }
+        if let Some(forgetting) = self.average.due.take() {
+            let [lanes, bank] = [self.running[0], self.running[1] && self.bank.is_ready()];
+            let running = [lanes.then_some(&mut self.lanes.evidence), bank.then_some(&mut self.bank.evidence)];
+            self.average.shares = T::dispatch(self.level, Weigh { running, forgetting });
+        }
+    }
+
     fn end_block(&mut self, learn: bool) {
         let power = |z: Complex64| z.norm_sqr();
-        let mean = (0..BLOCK).map(|i| power(wide(self.y.at(i))) * self.weight[i].wide()).sum::<f64>() / BLOCK as f64;
-        let blocks = (self.clock.learned / BLOCK as u64).clamp(1, 40) as f64;
+        let mean = (0..BLOCK).map(|i| power(wide(self.y.at(i))) * self.average.weight[i].wide()).sum::<f64>() / BLOCK as f64;
+        let blocks = (self.clock.since_change / BLOCK as u64).clamp(1, 40) as f64;
         self.power += (mean - self.power) / blocks;
         let best = self.lanes.evidence.best();
         let noise = self.lanes.evidence.noise.0[best].wide();
         if learn && self.running[1] {
-            self.bank.learn(self.level, &self.streams, &self.y, &self.weight, self.clock.time, noise, self.power);
+            self.follow_slow_carrier();
+            self.bank.learn(self.level, &self.streams, &self.y, &self.average.weight[..BLOCK], self.clock.time, noise, self.power);
         }
         if learn && self.acquisition.left == 0 && self.running[0] {
             self.follow_carrier(best);
@@ -83,8 +105,9 @@ impl<T: Real> Ensemble<T> {
             for k in 0..windows {
                 let every = BLOCK / windows;
                 let at = self.history + k * every + (spread(self.clock.time + k as u64) % every as u64) as usize;
-                let u: Vec<Complex64> = (0..self.config.taps).map(|l| wide(self.streams.bent().at(at - l))).collect();
-                self.shape.observe(&u);
+                let u = &mut self.windows[0];
+                u.iter_mut().enumerate().for_each(|(l, u)| *u = wide(self.streams.bent().at(at - l)));
+                self.shape.observe(u);
             }
             if self.clock.since_shape >= self.clock.next_shape {
                 self.refresh();
@@ -93,21 +116,22 @@ impl<T: Real> Ensemble<T> {
         self.gate();
         self.clock.at = 0;
         self.input.x.roll(self.history);
-        self.streams.roll();
+        self.streams.roll(self.running[1]);
     }
 
     /// Decides which halves run in the next block: one that carries no weight rests, and is looked at once in a while.
     fn gate(&mut self) {
-        let z = std::mem::take(&mut self.block_surprise);
-        let calm = z < CALM * BLOCK as f64 && self.alarm < JUMP;
+        let z = std::mem::take(&mut self.average.block).wide();
+        let calm = z < CALM * BLOCK as f64 && self.average.alarm < T::of(JUMP);
         let block = self.clock.time / BLOCK as u64;
         let turn = block.is_multiple_of(if self.bank.is_hopeless() { 4 * REST } else { REST });
         let both = turn || !calm || self.acquisition.left > 0 || self.bank.learned() < BANK_EAGER;
         let light = T::of(LIGHT);
         let before = self.running[1];
         self.running = [both || self.lanes.evidence.level > light, both || self.bank.evidence.level > light];
-        self.shares =
-            if self.running[0] && self.running[1] { self.shares } else { self.running.map(|on| if on { T::one() } else { T::zero() }) };
+        if !(self.running[0] && self.running[1]) {
+            self.average.shares = self.running.map(|on| if on { T::one() } else { T::zero() });
+        }
         if self.running[1] && !before {
             let (from, to) = (BLOCK, BLOCK + self.history);
             T::dispatch(self.level, Products { streams: &mut self.streams, from, to });
@@ -121,10 +145,25 @@ impl<T: Real> Ensemble<T> {
             (cross, power) = (cross + (h.conj() * v).im, power + h.norm_sqr());
         }
         if power > 0.0
-            && self.shares[1] < T::of(0.5)
-            && let Some(step) = self.carrier.follow(cross / power)
+            && self.average.shares[1] < T::of(0.5)
+            && let Some(step) = self.carrier.follow(cross / power, false)
         {
             self.lanes.rotate(step);
+            if step.abs() > CARRIER_STEP {
+                // What the bank has learned turned all the time, and what it is to learn now may stand still.
+                self.bank.restart();
+            }
+        }
+    }
+
+    /// The same for a rotation so slow that the bank describes the channel best, but lags behind it.
+    fn follow_slow_carrier(&mut self) {
+        if self.bank.is_ready()
+            && self.average.shares[1] >= T::of(0.5)
+            && let Some(step) = self.carrier.follow(self.bank.rotation(&self.y), true)
+        {
+            self.lanes.rotate(step);
+            self.bank.catch_up(&self.y);
         }
     }
 
@@ -137,21 +176,25 @@ impl<T: Real> Ensemble<T> {
     fn refresh(&mut self) {
         self.clock.since_shape = 0;
         self.clock.next_shape = (2 * self.clock.next_shape).min(REFRESH_MOST);
-        let Some(old) = self.shape.refresh(self.level) else { return };
+        if !self.shape.refresh(self.level) {
+            return;
+        }
+        let [h, v] = &mut self.windows;
         for m in 0..MEMBERS {
-            let mut h = colour(&old, &self.lanes.position(m).collect::<Vec<_>>());
-            let mut v = colour(&old, &self.lanes.velocity(m).collect::<Vec<_>>());
-            self.shape.whiten(&mut h);
-            self.shape.whiten(&mut v);
-            (0..self.config.taps).for_each(|l| self.lanes.set(m, l, h[l], v[l]));
+            h.iter_mut().zip(self.lanes.position(m)).for_each(|(to, h)| *to = h);
+            v.iter_mut().zip(self.lanes.velocity(m)).for_each(|(to, v)| *to = v);
+            self.shape.convert(h);
+            self.shape.convert(v);
+            (0..h.len()).for_each(|l| self.lanes.set(m, l, h[l], v[l]));
         }
     }
 
     /// The channel has jumped: open all members.
     pub(super) fn jump(&mut self) {
-        self.acquisition.reopen(&self.lanes, &self.shape);
+        self.settle();
+        self.acquisition.reopen(&self.lanes, &self.shape, &mut self.windows);
         self.running[0] = true;
-        self.surprise = 1.0;
+        self.average.surprise = T::one();
         self.clock.since_jump = JUMP_WINDOW as u64;
     }
 

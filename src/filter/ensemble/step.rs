@@ -2,11 +2,13 @@
 
 use num_complex::{Complex, Complex64};
 
+use super::average::{Average, Sums};
 use super::bank::spread;
 use super::constants::*;
-use super::evidence::{LEAST, Weigh, noise_pace};
+use super::evidence::{Evidence, LEAST, Weigh, noise_pace};
 use super::features::Products;
-use super::lanes::{self, Sums, White};
+use super::lanes::White;
+use super::run::{Moving, Run};
 use super::shape::Whiten;
 use super::spline::Bend;
 use super::{Ensemble, acquisition};
@@ -40,46 +42,41 @@ impl<T: Real> Ensemble<T> {
             self.whiten(from, to);
         }
         let learn = learn && self.input.inverse() > 0.0;
-        let lazy = if self.clock.since_change < 8 * EAGER { LAZY } else { LAZIEST };
-        let mut at = from;
-        while at < to {
-            // After a bad error the weights are looked at after every sample.
-            let quad = if self.alert { 1 } else { QUAD };
-            let mut end = (at + quad.max(self.phase + 1) - self.phase).min(to);
+        while self.clock.at < to {
+            let at = self.clock.at;
+            let lazy = match self.clock.since_change / EAGER {
+                0..8 => LAZY,
+                8..64 => LAZIER,
+                _ => LAZIEST,
+            };
+            let acquiring = lanes && self.acquisition.left > 0;
             let eager = self.clock.since_change < EAGER;
             let curve = learn && lanes && self.clock.learned >= WARM_UP && (eager || self.clock.wait == 0);
-            if curve && (self.phase == 0 || !eager) {
+            if curve && (self.average.phase == 0 || !eager) {
                 let mut taps = std::mem::take(&mut self.taps);
                 self.heaviest(&mut taps);
                 self.taps = taps;
             }
-            if !eager && learn && lanes {
-                // Stop where the curve learns.
-                end = end.min(if curve { at + 1 } else { at + self.clock.wait.min(QUAD as u64) as usize });
-            }
-            if self.acquisition.left > 0 && lanes {
-                end = at + 1;
-            }
-            let (mut sums, mut other) = ([Sums::default(); QUAD], [Sums::default(); QUAD]);
-            let (sums, other) = (&mut sums[..end - at], &mut other[..end - at]);
-            if lanes {
-                if self.acquisition.left > 0 { self.acquire(at, learn, &mut sums[0]) } else { self.run(at, end, learn, sums) }
-            }
-            if bank {
-                let relative = T::of(self.relative);
-                for (i, sums) in (at..end).zip(other.iter_mut()) {
-                    *sums = self.bank.judge(i, self.y.at(i), relative, learn);
-                }
-            }
-            for i in at..end {
-                let own = self.conclude(i, [sums[i - at], other[i - at]], learn);
-                if curve && (self.surprise < DOUBT || self.clock.learned < EAGER / 4) {
+            // Stop where the curve learns.
+            let end = match (acquiring, eager) {
+                (true, _) => at + 1,
+                (_, true) => at + (self.average.quad - self.average.phase).min((EAGER - self.clock.since_change) as usize),
+                _ if curve => at + 1,
+                _ if learn && lanes => at + self.clock.wait as usize,
+                _ => to,
+            };
+            let n = if acquiring { self.acquire(at, learn, bank) } else { self.run(at, end.min(to), learn, bank) };
+            if curve {
+                let samples = if eager { 1 } else { lazy };
+                for i in at..at + n {
                     let x = |l: usize| wide(self.input.x.at(self.history + i - l)) * self.input.inverse();
-                    let samples = if eager { 1 } else { lazy };
-                    self.curve.learn(&self.taps, x, wide(self.y.at(i)) - self.offset, own.0, own.1, samples);
+                    if let Some((square, variance)) = self.average.own[i] {
+                        self.curve.learn(&self.taps, x, wide(self.y.at(i)) - self.offset, square.wide(), variance.wide(), samples);
+                    }
                 }
             }
-            let n = (end - at) as u64;
+            self.clock.at += n;
+            let n = n as u64;
             self.clock.time += n;
             if learn {
                 self.clock.learned += n;
@@ -87,18 +84,15 @@ impl<T: Real> Ensemble<T> {
                 self.clock.since_change += n;
                 self.clock.since_shape += n;
                 self.clock.wait = if curve { spread(self.clock.time) % (2 * lazy - 1) } else { self.clock.wait.saturating_sub(n) };
-                self.phase += end - at;
-                if self.phase >= quad {
-                    self.weigh(bank);
-                    self.relative = 1.0 / self.v[end - 1].wide();
+            }
+            if lanes && self.average.phase == 0 && self.average.surprise > T::of(JUMP) && self.clock.since_jump > SETTLED {
+                // Where the bank describes the channel better than the lanes ever did, they may be surprised.
+                let noise = self.lanes.evidence.noise.0[self.lanes.evidence.best()];
+                if self.lanes.evidence.level > T::of(LIGHT) || noise < self.bank.least_noise() {
+                    self.jump();
                 }
             }
-            if self.surprise > JUMP && self.clock.since_jump > SETTLED && self.lanes.evidence.level > T::of(LIGHT) {
-                self.jump();
-            }
-            at = end;
         }
-        self.clock.at = to;
     }
 
     /// The curve's outputs for samples of the block.
@@ -116,36 +110,29 @@ impl<T: Real> Ensemble<T> {
         T::dispatch(self.level, Bend { x: &self.input.x, normalised, u, theta: &self.curve.narrow, inverse, from: 0, to });
     }
 
+    /// Whitened windows; all of the cell's if none are there.
     fn whiten(&mut self, from: usize, to: usize) {
+        let from = if self.white.is_some() { from } else { from / CELL * CELL };
         let white = self.white.get_or_insert_with(|| White::new(self.config.taps));
         T::dispatch(self.level, Whiten { shape: &self.shape, u: self.streams.bent(), start: self.history, from, to, white });
     }
 
-    /// Samples `at..end` through the lanes.
-    fn run(&mut self, at: usize, end: usize, learn: bool, sums: &mut [Sums<T>]) {
-        let Some(white) = &self.white else { return };
-        let mut y = [Complex::default(); QUAD];
-        (at..end).for_each(|i| y[i - at] = self.y.at(i));
+    /// Samples `from..to` through lanes and bank; returns how many were taken.
+    fn run(&mut self, from: usize, to: usize, learn: bool, bank: bool) -> usize {
         macro_rules! run {
-            ($taps:literal) => {
-                T::dispatch(
-                    self.level,
-                    lanes::Run::<T, $taps> {
-                        lanes: &mut self.lanes,
-                        white,
-                        from: at,
-                        y: &y[..end - at],
-                        offset: Complex::new(T::of(self.offset.re), T::of(self.offset.im)),
-                        curve: T::of(self.curve.variance),
-                        relative: T::of(self.relative),
-                        pace: noise_pace(self.clock.since_jump),
-                        tau: T::of(self.shape.tau),
-                        learn,
-                        silence: T::of(SILENCE * self.shape.tau),
-                        sums,
-                    },
-                )
-            };
+            ($taps:literal) => {{
+                let moving = self.white.as_ref().filter(|_| self.running[0]).map(|white| Moving::<T, $taps> {
+                    lanes: &mut self.lanes,
+                    white,
+                    offset: Complex::new(T::of(self.offset.re), T::of(self.offset.im)),
+                    curve: T::of(self.curve.variance),
+                    tau: T::of(self.shape.tau),
+                    silence: T::of(SILENCE * self.shape.tau),
+                    steady: from as u64 + STEADY.saturating_sub(self.clock.since_jump),
+                });
+                let (average, y, evidence) = (&mut self.average, &self.y, T::of(self.config.evidence));
+                T::dispatch(self.level, Run { lanes: moving, bank: bank.then_some(&mut self.bank), average, y, from, to, learn, evidence })
+            }};
         }
         match self.config.taps {
             4 => run!(4),
@@ -155,104 +142,76 @@ impl<T: Real> Ensemble<T> {
         }
     }
 
-    /// Sample `at` through the members with a covariance.
-    fn acquire(&mut self, at: usize, learn: bool, sums: &mut Sums<T>) {
-        let u: Vec<Complex64> = (0..self.config.taps).map(|l| wide(self.streams.bent().at(self.history + at - l))).collect();
-        f64::dispatch(self.level, acquisition::Predict { members: &mut self.acquisition, u: &u, offset: self.offset });
+    /// Sample `at` through the members with a covariance, and the bank; returns how many that are.
+    fn acquire(&mut self, at: usize, learn: bool, bank: bool) -> usize {
+        let all = learn;
+        let u = &mut self.windows[0];
+        u.iter_mut().enumerate().for_each(|(l, u)| *u = wide(self.streams.bent().at(self.history + at - l)));
+        f64::dispatch(self.level, acquisition::Predict { members: &mut self.acquisition, u, offset: self.offset });
         let learn = learn && u.iter().map(|u| u.norm_sqr()).sum::<f64>() > SILENCE;
         let y = wide(self.y.at(at));
         let e = &mut self.lanes.evidence;
         let a = &mut self.acquisition;
+        let relative = self.average.relative;
         let mut rows = [Row::default(); 2];
         let mut error = ([0.0; MEMBERS], [0.0; MEMBERS]);
         let mut weight = [0.0; MEMBERS];
         let (mut re, mut im, mut square) = (0.0, 0.0, 0.0);
         for m in 0..MEMBERS {
-            let (p, relative) = (Complex64::new(a.p.0[m], a.p.1[m]), 1.0 + a.f[m].max(0.0) + self.offset_variance);
+            let (p, excess) = (Complex64::new(a.p.0[m], a.p.1[m]), 1.0 + a.f[m].max(0.0) + self.offset_variance);
             let d = y - p;
-            if self.clock.learned == 0 && learn {
-                e.noise.0[m] = T::of((d.norm_sqr() / relative).max(LEAST));
+            if (self.clock.learned == 0 || self.fresh) && learn {
+                e.noise.0[m] = T::of((d.norm_sqr() / excess).max(LEAST));
             }
             let noise = e.noise.0[m].wide();
-            let variance = (noise * relative + self.curve.variance).max(LEAST);
+            let variance = (noise * excess + self.curve.variance).max(LEAST);
             let w = e.weight.0[m].wide();
             (re, im, square) = (re + w * p.re, im + w * p.im, square + w * (variance + p.norm_sqr()));
             (error.0[m], error.1[m]) = (d.re, d.im);
             weight[m] = noise * (1.0 / variance).min(OUTLIER / d.norm_sqr().max(LEAST));
-            (rows[0].0[m], rows[1].0[m]) = (T::of(d.norm_sqr().min(1e30)), T::of(variance));
+            (rows[0].0[m], rows[1].0[m]) = (T::of((d.norm_sqr() / variance).min(1e30)), T::of(variance) * relative);
         }
-        (sums.re, sums.im, sums.square) = (sums.re + T::of(re), sums.im + T::of(im), sums.square + T::of(square));
+        let mut own = Sums::default();
+        (own.re[0], own.im[0], own.square[0]) = (T::of(re), T::of(im), T::of(square));
+        let other = bank.then(|| self.bank.judge(&self.y, at, 1, relative, all));
+        self.average.conclude(&self.y, at, 1, [Some(own), other], all);
+        if all {
+            let (lanes, bank) = (&mut self.lanes.evidence, bank.then_some(&mut self.bank.evidence));
+            let (taken, pace) = (learn.then_some([&rows[0], &rows[1]]), noise_pace(self.clock.since_jump));
+            self.average.phase = 1;
+            self.average.complete(T::of(self.config.evidence), true);
+            self.average.follow(at);
+            T::dispatch(self.level, Take { taken, lanes, bank, pace, average: &mut self.average });
+        }
         if !learn {
-            return;
+            return 1;
         }
-        let pace = noise_pace(self.clock.since_jump);
-        T::dispatch(self.level, Take { evidence: e, square: &rows[0], variance: &rows[1], relative: T::of(self.relative), pace });
+        self.fresh = false;
         f64::dispatch(self.level, acquisition::Learn { members: a, error: &error, weight: &weight });
-        self.shape.observe(&u);
+        self.shape.observe(u);
         if self.clock.time % acquisition::TAP_LOOK == acquisition::TAP_LOOK - 1 {
             a.look();
         }
         a.left -= 1;
         if a.left == 0 {
-            self.shape.power = a.power(e.best());
+            self.shape.power.iter_mut().zip(a.power(self.lanes.evidence.best())).for_each(|(to, p)| *to = p);
             self.shape.refresh(self.level);
-            a.finish(&mut self.lanes, &self.shape);
+            a.finish(&mut self.lanes, &self.shape, &mut self.windows);
             self.clock.since_shape = 0;
             self.whiten(self.clock.at, self.clock.cell);
         }
-    }
-
-    /// Makes the prediction of sample `i` out of the sums over the members of both halves, and what follows from its error. Returns the squared error of
-    /// the lanes alone and its variance.
-    fn conclude(&mut self, i: usize, sums: [Sums<T>; 2], learn: bool) -> (f64, f64) {
-        let mix = |part: fn(&Sums<T>) -> T| self.shares[0] * part(&sums[0]) + self.shares[1] * part(&sums[1]);
-        let p = Complex::new(mix(|s| s.re), mix(|s| s.im));
-        let spread = |square: T, p: Complex<T>| (square - p.norm_sqr()).max(square * T::of(1e-12)).max(T::of(LEAST));
-        let variance = spread(mix(|s| s.square), p);
-        self.p.set(i, p);
-        self.v[i] = variance;
-        let y = self.y.at(i);
-        if !learn {
-            self.weight[i] = T::zero();
-            return (0.0, 1.0);
-        }
-        let z = (y - p).norm_sqr() / variance;
-        self.weight[i] = if z > T::of(SURPRISE) { T::of(SURPRISE) / z } else { T::one() };
-        self.block_surprise += z.min(T::of(OUTLIER)).wide();
-        self.alarm += (z.min(T::of(OUTLIER)).wide() - self.alarm) * (1.0 / JUMP_WINDOW);
-        self.alert = z > T::of(ALERT) || self.acquisition.left > 0;
-        if !self.running[0] {
-            return (0.0, 1.0);
-        }
-        let own = Complex::new(sums[0].re, sums[0].im);
-        let variance = spread(sums[0].square, own).wide();
-        let e = wide(y) - wide(own);
-        let square = e.norm_sqr();
-        let inverse = 1.0 / variance;
-        let z = square * inverse;
-        self.surprise += (z.min(OUTLIER) - self.surprise) * (1.0 / JUMP_WINDOW);
-        let weight = if z > OUTLIER { OUTLIER / square } else { inverse };
-        self.offset_sums.0 += weight;
-        self.offset_sums.1 += e * weight;
-        (square, variance)
-    }
-
-    fn weigh(&mut self, bank: bool) {
-        let forgetting = T::of(self.config.evidence.powi(self.phase as i32));
-        self.phase = 0;
-        let lanes = self.running[0].then_some(&mut self.lanes.evidence);
-        let bank = bank.then_some(&mut self.bank.evidence);
-        self.shares = T::dispatch(self.level, Weigh { running: [lanes, bank], forgetting });
+        1
     }
 }
 
-/// Evidence for members whose errors are known.
+/// Evidence for members whose errors, in units of their variances, and variances are known; then the weights, if they are due.
 struct Take<'a, T: Real> {
-    evidence: &'a mut super::evidence::Evidence<T>,
-    square: &'a Row<T>,
-    variance: &'a Row<T>,
-    relative: T,
+    taken: Option<[&'a Row<T>; 2]>,
+    lanes: &'a mut Evidence<T>,
+    bank: Option<&'a mut Evidence<T>>,
+    /// That of the lanes' noise.
     pace: T,
+    average: &'a mut Average<T>,
 }
 
 impl<T: Real> Op<T> for Take<'_, T> {
@@ -260,10 +219,21 @@ impl<T: Real> Op<T> for Take<'_, T> {
 
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
-        for g in 0..Row::<T>::groups::<V>() {
-            let mut judge = self.evidence.load::<V>(g);
-            judge.take(self.square.get(g), self.variance.get(g), V::splat(self.relative), V::splat(self.pace));
-            judge.store(self.evidence, g);
+        let (lanes, mut bank) = (self.lanes, self.bank);
+        if let Some([z, variance]) = self.taken {
+            for g in 0..Row::<T>::groups::<V>() {
+                let mut judge = lanes.load::<V>(g, false);
+                judge.take(z.get(g), variance.get(g));
+                lanes.put(g, judge.product, judge.surprise);
+                lanes.excess.put(g, judge.excess);
+            }
+            lanes.renew::<V>(self.pace);
+        }
+        if let Some(bank) = &mut bank {
+            bank.renew::<V>(T::of(1.0 / NOISE_WINDOW));
+        }
+        if let Some(forgetting) = self.average.due.take() {
+            self.average.shares = Weigh { running: [Some(lanes), bank], forgetting }.run::<V>();
         }
     }
 }

@@ -1,36 +1,21 @@
 //! The bank's loops over features, compiled for every level of vector instructions.
 
-use num_complex::Complex64;
+use num_complex::Complex;
 
 use super::super::constants::{BLOCK, OUTLIER};
 use super::super::evidence::LEAST;
-use super::super::features::{Feature, Streams};
-use super::super::matrix::Matrix;
+use super::super::features::{Feature, Streams, lanes};
 use super::super::planes::Planes;
-use super::{Bank, Inverse, Member};
+use super::gram::Inverse;
+use super::{Bank, SLOTS};
 use crate::Real;
 use crate::simd::{Op, Vector};
 
-impl<T: Real> Member<T> {
-    /// `sum + w_k x`.
-    #[inline(always)]
-    fn add<V: Vector<T>>(&self, k: usize, x: (V, V), sum: (V, V)) -> (V, V) {
-        let (re, im) = (V::splat(self.re[k]), V::splat(self.im[k]));
-        (im.fnma(x.1, re.fma(x.0, sum.0)), im.fma(x.0, re.fma(x.1, sum.1)))
-    }
-}
-
-impl<T: Real> Inverse<T> {
-    pub(super) fn new(m: &Matrix) -> Self {
-        let padded = m.n().next_multiple_of(16);
-        let plane = |part: &dyn Fn(Complex64) -> f64| {
-            (0..m.n())
-                .flat_map(|i| (0..padded).map(move |j| (i, j)))
-                .map(|(i, j)| if j < m.n() { T::of(part(m.at(i, j))) } else { T::zero() })
-                .collect()
-        };
-        Self { re: plane(&|z| z.re), im: plane(&|z| z.im) }
-    }
+/// `sum + w x`.
+#[inline(always)]
+fn add<T: Real, V: Vector<T>>(w: Complex<T>, x: (V, V), sum: (V, V)) -> (V, V) {
+    let (re, im) = (V::splat(w.re), V::splat(w.im));
+    (im.fnma(x.1, re.fma(x.0, sum.0)), im.fma(x.0, re.fma(x.1, sum.1)))
 }
 
 /// Predictions of all members for some samples of the block.
@@ -46,30 +31,33 @@ impl<T: Real> Op<T> for Predict<'_, T> {
 
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
-        let bank = self.bank;
-        let mut t = self.from / V::LANES * V::LANES;
+        let (bank, zero) = (self.bank, V::splat(T::zero()));
+        let [first, second, third] = &bank.members[..] else { return };
+        // Two vectors at a time: each sum waits for its last addition.
+        let step = 2 * V::LANES;
+        let mut t = self.from / step * step;
         while t < self.to {
-            let zero = V::splat(T::zero());
-            let short = bank.sizes[0];
-            let [first, second, third] = &bank.members[..] else { return };
-            let (mut a, mut b, mut c) = ((zero, zero), (zero, zero), (zero, zero));
-            for k in 0..short {
-                let x = self.streams.vector::<V>(&bank.features[k], t);
-                a = first.add(k, x, a);
-                b = second.add(k, x, b);
-                c = third.add(k, x, c);
+            let mut sums = [[(zero, zero); 2]; SLOTS];
+            let [short, all] = bank.sizes;
+            let (a, b, c) = (&first.narrow[..all], &second.narrow[..all], &third.narrow[..short]);
+            for k in 0..all {
+                let samples = self.streams.samples(&bank.features[k], t, step);
+                for h in 0..2 {
+                    let x = lanes::<T, V>(samples, h * V::LANES);
+                    sums[0][h] = add(a[k], x, sums[0][h]);
+                    sums[1][h] = add(b[k], x, sums[1][h]);
+                    if k < short {
+                        sums[2][h] = add(c[k], x, sums[2][h]);
+                    }
+                }
             }
-            for k in short..bank.features.len() {
-                let x = self.streams.vector::<V>(&bank.features[k], t);
-                a = first.add(k, x, a);
-                b = second.add(k, x, b);
+            for i in 0..SLOTS {
+                for h in 0..2 {
+                    sums[i][h].0.write(&mut bank.predictions[i].re, t + h * V::LANES);
+                    sums[i][h].1.write(&mut bank.predictions[i].im, t + h * V::LANES);
+                }
             }
-            let sums = [a, b, c];
-            for (p, sum) in bank.predictions.iter_mut().zip(sums) {
-                sum.0.write(&mut p.re, t);
-                sum.1.write(&mut p.im, t);
-            }
-            t += V::LANES;
+            t += step;
         }
     }
 }
@@ -102,12 +90,14 @@ impl<T: Real> Op<T> for Errors<'_, T> {
     }
 }
 
-/// `sum over the block of conj(F) e` for two members.
+/// Adds `sum over the block of conj(F) e` for all members.
 pub(super) struct Gradient<'a, T: Real> {
     pub(super) features: &'a [Feature],
+    /// Features of the last member.
+    pub(super) short: usize,
     pub(super) streams: &'a Streams<T>,
-    pub(super) errors: [&'a Planes<T>; 2],
-    pub(super) to: &'a mut [(Vec<T>, Vec<T>); 2],
+    pub(super) errors: [&'a Planes<T>; SLOTS],
+    pub(super) to: &'a mut [(Vec<T>, Vec<T>); SLOTS],
 }
 
 impl<T: Real> Op<T> for Gradient<'_, T> {
@@ -116,58 +106,69 @@ impl<T: Real> Op<T> for Gradient<'_, T> {
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
         let zero = V::splat(T::zero());
-        let [first, second] = self.errors;
-        let [a, b] = self.to;
+        let errors = self.errors.map(|e| (&e.re[..BLOCK], &e.im[..BLOCK]));
         for (k, f) in self.features.iter().enumerate() {
-            let (mut p, mut q) = ((zero, zero), (zero, zero));
+            let mut sums = [(zero, zero); SLOTS];
+            let samples = self.streams.samples(f, 0, BLOCK);
             let mut t = 0;
             while t < BLOCK {
-                let (x, y) = self.streams.vector::<V>(f, t);
-                let (re, im) = (V::read(&first.re, t), V::read(&first.im, t));
-                p = (y.fma(im, x.fma(re, p.0)), y.fnma(re, x.fma(im, p.1)));
-                let (re, im) = (V::read(&second.re, t), V::read(&second.im, t));
-                q = (y.fma(im, x.fma(re, q.0)), y.fnma(re, x.fma(im, q.1)));
+                let (x, y) = lanes::<T, V>(samples, t);
+                for i in 0..SLOTS {
+                    if i < 2 || k < self.short {
+                        let (re, im) = (V::read(errors[i].0, t), V::read(errors[i].1, t));
+                        sums[i] = (y.fma(im, x.fma(re, sums[i].0)), y.fnma(re, x.fma(im, sums[i].1)));
+                    }
+                }
                 t += V::LANES;
             }
-            (a.0[k], a.1[k]) = (p.0.sum(), p.1.sum());
-            (b.0[k], b.1[k]) = (q.0.sum(), q.1.sum());
+            for i in 0..SLOTS {
+                self.to[i].0[k] += sums[i].0.sum();
+                self.to[i].1[k] += sums[i].1.sum();
+            }
         }
     }
 }
 
-/// `to = H gradient` for two members, `H` Hermitian.
-pub(super) struct Apply<'a, T: Real> {
+/// `to = H gradient` for some members, `H` Hermitian.
+pub(super) struct Apply<'a, T: Real, const M: usize> {
     pub(super) inverse: &'a Inverse<T>,
-    pub(super) gradients: &'a [(Vec<T>, Vec<T>); 2],
+    pub(super) gradients: [&'a (Vec<T>, Vec<T>); M],
     pub(super) size: usize,
-    pub(super) to: &'a mut [(Vec<T>, Vec<T>); 2],
+    pub(super) to: [&'a mut (Vec<T>, Vec<T>); M],
 }
 
-impl<T: Real> Op<T> for Apply<'_, T> {
+impl<T: Real, const M: usize> Op<T> for Apply<'_, T, M> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
+        const WIDE: usize = 4;
         let (n, zero) = (self.size, V::splat(T::zero()));
-        let padded = n.next_multiple_of(16);
-        let [first, second] = self.gradients;
-        let [a, b] = self.to;
+        let padded = Inverse::<T>::padded(n);
         let mut j = 0;
+        // Long stretches of the rows at a time, which lie one behind the other in memory.
         while j < n {
-            let (mut p, mut q) = ((zero, zero), (zero, zero));
+            let mut sums = [[(zero, zero); WIDE]; M];
             for k in 0..n {
                 // Column k is the conjugate of row k.
-                let (x, y) = (V::read(&self.inverse.re, k * padded + j), V::read(&self.inverse.im, k * padded + j));
-                let (re, im) = (V::splat(first.0[k]), V::splat(first.1[k]));
-                p = (im.fma(y, re.fma(x, p.0)), re.fnma(y, im.fma(x, p.1)));
-                let (re, im) = (V::splat(second.0[k]), V::splat(second.1[k]));
-                q = (im.fma(y, re.fma(x, q.0)), re.fnma(y, im.fma(x, q.1)));
+                let at = k * padded + j;
+                let row = (&self.inverse.re[at..at + WIDE * V::LANES], &self.inverse.im[at..at + WIDE * V::LANES]);
+                for c in 0..WIDE {
+                    let (x, y) = (V::read(row.0, c * V::LANES), V::read(row.1, c * V::LANES));
+                    for m in 0..M {
+                        let (re, im) = (V::splat(self.gradients[m].0[k]), V::splat(self.gradients[m].1[k]));
+                        let (p, q) = sums[m][c];
+                        sums[m][c] = (im.fma(y, re.fma(x, p)), re.fnma(y, im.fma(x, q)));
+                    }
+                }
             }
-            p.0.write(&mut a.0, j);
-            p.1.write(&mut a.1, j);
-            q.0.write(&mut b.0, j);
-            q.1.write(&mut b.1, j);
-            j += V::LANES;
+            for m in 0..M {
+                for c in 0..WIDE {
+                    sums[m][c].0.write(&mut self.to[m].0, j + c * V::LANES);
+                    sums[m][c].1.write(&mut self.to[m].1, j + c * V::LANES);
+                }
+            }
+            j += WIDE * V::LANES;
         }
     }
 }

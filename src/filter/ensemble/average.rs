@@ -1,0 +1,196 @@
+//! The average over the members of both halves: predictions, and what their errors say of the whole.
+
+use num_complex::Complex;
+use serde::{Deserialize, Serialize};
+
+use super::constants::*;
+use super::evidence::LEAST;
+use super::planes::Planes;
+use crate::Real;
+
+/// The sums over the members of one half that make the predictions of at most four samples: `w·p` and `w·(V + |p|²)`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sums<T> {
+    pub(super) re: [T; QUAD],
+    pub(super) im: [T; QUAD],
+    pub(super) square: [T; QUAD],
+}
+
+/// Predictions of four samples, the variances of their errors, and these errors.
+struct Quad<T> {
+    re: [T; QUAD],
+    im: [T; QUAD],
+    variance: [T; QUAD],
+    error: ([T; QUAD], [T; QUAD]),
+    square: [T; QUAD],
+    /// Squared errors in units of the variance.
+    z: [T; QUAD],
+}
+
+impl<T: Real> Quad<T> {
+    #[inline(always)]
+    fn new(sums: &Sums<T>, y: &([T; QUAD], [T; QUAD])) -> Self {
+        let zero = [T::zero(); QUAD];
+        let mut q = Self { re: sums.re, im: sums.im, variance: zero, error: (zero, zero), square: zero, z: zero };
+        for s in 0..QUAD {
+            let power = q.re[s] * q.re[s] + q.im[s] * q.im[s];
+            let (variance, least) = (sums.square[s] - power, sums.square[s] * T::of(1e-12) + T::of(LEAST));
+            q.variance[s] = if variance > least { variance } else { least };
+            (q.error.0[s], q.error.1[s]) = (y.0[s] - q.re[s], y.1[s] - q.im[s]);
+            q.square[s] = q.error.0[s] * q.error.0[s] + q.error.1[s] * q.error.1[s];
+            q.z[s] = q.square[s] / q.variance[s];
+        }
+        q
+    }
+}
+
+/// What comes out of a block, and the state of both halves.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) struct Average<T: Real> {
+    /// Predictions of the block, their variances, and how much each sample counts for what is learned at the end of the block.
+    pub(super) p: Planes<T>,
+    pub(super) v: Vec<T>,
+    pub(super) weight: Vec<T>,
+    /// Squared errors of the lanes alone, and their variances; nothing where the lanes were much surprised.
+    pub(super) own: Vec<Option<(T, T)>>,
+    /// Weights of lanes and bank.
+    pub(super) shares: [T; 2],
+    /// Average squared error in units of its variance: of the lanes, and of the whole.
+    pub(super) surprise: T,
+    pub(super) alarm: T,
+    /// Its sum over the block, for the whole.
+    pub(super) block: T,
+    /// Sum of the weights of the present cell's samples, and of their weighted errors.
+    pub(super) offset: (T, Complex<T>),
+    /// Samples learned since the weights were last computed, and after how many they will be.
+    pub(super) phase: usize,
+    pub(super) quad: usize,
+    // Whether one of them was a surprise.
+    alert: bool,
+    /// What remains of the evidence, where the weights are to be computed before they are used.
+    pub(super) due: Option<T>,
+    /// One over the unit of variances.
+    pub(super) relative: T,
+    /// The surprise from which on the taps are to blame for errors, and nothing else can be learned from them.
+    pub(super) doubt: T,
+}
+
+impl<T: Real> Average<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            p: Planes::new(0),
+            v: vec![T::zero(); BLOCK + QUAD],
+            weight: vec![T::zero(); BLOCK + QUAD],
+            own: vec![None; BLOCK],
+            shares: [T::one(), T::zero()],
+            surprise: T::one(),
+            alarm: T::one(),
+            block: T::zero(),
+            offset: (T::zero(), Complex::default()),
+            phase: 0,
+            quad: 1,
+            alert: false,
+            due: None,
+            relative: T::one(),
+            doubt: T::max_value(),
+        }
+    }
+
+    pub(super) fn is_sound(&self) -> bool {
+        let block = |v: &Vec<T>| v.len() == BLOCK + QUAD && v.iter().all(|x| x.is_finite());
+        let numbers = [
+            self.surprise,
+            self.alarm,
+            self.block,
+            self.offset.0,
+            self.offset.1.re,
+            self.offset.1.im,
+            self.relative,
+            self.shares[0],
+            self.shares[1],
+        ];
+        let own = self.own.len() == BLOCK && self.own.iter().flatten().all(|o| o.0.is_finite() && o.1.is_finite());
+        self.p.fits(0)
+            && block(&self.v)
+            && block(&self.weight)
+            && own
+            && numbers.iter().all(|x| x.is_finite())
+            && self.phase < self.quad
+            && self.quad <= QUAD
+    }
+
+    /// Makes the predictions of `n` samples from `at` on out of the sums over the members of both halves, where they run, and takes in their errors.
+    #[inline(always)]
+    pub(super) fn conclude(&mut self, y: &Planes<T>, at: usize, n: usize, halves: [Option<Sums<T>>; 2], learn: bool) {
+        // Always four, whatever is beyond the last: loops of one length become vectors.
+        let outputs: ([T; QUAD], [T; QUAD]) = (std::array::from_fn(|s| y.re[at + s]), std::array::from_fn(|s| y.im[at + s]));
+        let whole = match &halves {
+            [Some(a), Some(b)] => {
+                let mut mixed = Sums::default();
+                for s in 0..QUAD {
+                    mixed.re[s] = self.shares[0] * a.re[s] + self.shares[1] * b.re[s];
+                    mixed.im[s] = self.shares[0] * a.im[s] + self.shares[1] * b.im[s];
+                    mixed.square[s] = self.shares[0] * a.square[s] + self.shares[1] * b.square[s];
+                }
+                Quad::new(&mixed, &outputs)
+            }
+            [Some(one), None] | [None, Some(one)] => Quad::new(one, &outputs),
+            [None, None] => return,
+        };
+        let (surprise, outlier) = (T::of(SURPRISE), T::of(OUTLIER));
+        let mut weight = [if learn { T::one() } else { T::zero() }; QUAD];
+        for s in 0..QUAD {
+            let cut = surprise / whole.z[s];
+            weight[s] = if cut < weight[s] { cut } else { weight[s] };
+        }
+        self.p.re[at..at + QUAD].copy_from_slice(&whole.re);
+        self.p.im[at..at + QUAD].copy_from_slice(&whole.im);
+        self.v[at..at + QUAD].copy_from_slice(&whole.variance);
+        self.weight[at..at + QUAD].copy_from_slice(&weight);
+        if !learn {
+            return;
+        }
+        for s in 0..n {
+            let z = whole.z[s];
+            self.alert |= z > T::of(ALERT);
+            let z = if z < outlier { z } else { outlier };
+            self.block += z;
+            self.alarm = self.alarm * T::of(1.0 - 1.0 / JUMP_WINDOW) + z * T::of(1.0 / JUMP_WINDOW);
+        }
+        let lanes = match &halves {
+            [Some(lanes), Some(_)] => Quad::new(lanes, &outputs),
+            [Some(_), None] => whole,
+            _ => return,
+        };
+        for s in 0..n {
+            let (z, square) = (lanes.z[s], lanes.square[s]);
+            let cut = if z < outlier { z } else { outlier };
+            self.surprise = self.surprise * T::of(1.0 - 1.0 / JUMP_WINDOW) + cut * T::of(1.0 / JUMP_WINDOW);
+            let kept = if square < T::of(1e30) { square } else { T::of(1e30) };
+            self.own[at + s] = (self.surprise < self.doubt).then_some((kept, lanes.variance[s]));
+            let weight = if z < outlier { lanes.variance[s].recip() } else { outlier / square };
+            self.offset.0 += weight;
+            self.offset.1 += Complex::new(lanes.error.0[s], lanes.error.1[s]) * weight;
+        }
+    }
+
+    /// As many samples were learned as it takes to compute weights anew; `evidence` is what remains of it after a sample. `always` where that is to be
+    /// done after each.
+    #[inline(always)]
+    pub(super) fn complete(&mut self, evidence: T, always: bool) {
+        let mut forgetting = T::one();
+        for _ in 0..self.phase {
+            forgetting *= evidence;
+        }
+        self.due = Some(forgetting);
+        self.phase = 0;
+        // After a bad error the weights are looked at after every sample.
+        self.quad = if std::mem::take(&mut self.alert) || always { 1 } else { QUAD };
+    }
+
+    /// Variances are compared in units of that of sample `last` from now on.
+    pub(super) fn follow(&mut self, last: usize) {
+        self.relative = self.v[last].recip();
+    }
+}
