@@ -22,7 +22,7 @@ use crate::{Error, Result};
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Arguments that name files that are read.
-const INPUTS: [&str; 8] = ["tx", "rx", "file", "params", "scenario", "points", "frame", "study"];
+const INPUTS: [&str; 11] = ["tx", "rx", "tx_option", "rx_option", "wanted", "signal", "file", "params", "scenario", "points", "study"];
 
 /// What the user asked for.
 struct Asked {
