@@ -22,7 +22,7 @@ use crate::{Error, Result};
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Arguments that name files that are read.
-const INPUTS: [&str; 8] = ["tx", "rx", "file", "params", "scenario", "points", "frame", "study"];
+const INPUTS: [&str; 11] = ["tx", "rx", "tx_option", "rx_option", "wanted", "signal", "file", "params", "scenario", "points", "study"];
 
 /// What the user asked for.
 struct Asked {
@@ -189,7 +189,9 @@ mod tests {
             assert_eq!(names(name), ["a.sigmf-data", "a.sigmf-meta"], "{name}");
         }
         assert_eq!(names("b.cf32"), ["b.cf32"]);
-        assert!(names("nothing").is_empty() && names("").is_empty());
+        assert!(names("nothing").is_empty());
+        // A folder that is no pair: whatever of it may have been read.
+        assert_eq!(names(""), ["a.sigmf-data", "a.sigmf-meta"]);
     }
 
     #[test]
