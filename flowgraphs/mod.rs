@@ -1,8 +1,10 @@
 //! Flowgraphs to run and to copy from: each file builds one.
 //!
 //! - [`track`]: recordings, the test bed or a radio, in step, and any number of filters: what the commands run.
+//! - [`cancel`]: takes what is known of one recording out of another.
 //! - [`loopback`]: clipped OFDM through an amplifier and a fading channel, tracked.
 //! - [`equalize`]: an OFDM receiver that reads through a saturated amplifier, against one tap a carrier.
+//! - [`linearize`]: a transmitter that learns its own amplifier and predistorts.
 //! - [`mimo`]: four transmit and four receive antennas.
 //!
 //! # The way of a sample
@@ -26,7 +28,9 @@
 //! Blocks are added against the direction of the streams: the runtime initialises them in the order in which they were added, and one that is initialised late misses the
 //! word that its input has ended. (`connect!` adds them in the order of their names.)
 
+pub mod cancel;
 pub mod equalize;
+pub mod linearize;
 pub mod loopback;
 pub mod mimo;
 pub mod track;

@@ -26,7 +26,7 @@ use futuresdr::{
 #[cfg(feature = "soapy")]
 use crate::blocks::{Radio, Repeat, SoapySink, SoapySource};
 use crate::{
-    blocks::{BedSource, Controls, Fault, IqSink, IqSource, Probe, Summary, Sync, SyncStatus, SyncWatch, Track},
+    blocks::{BedSource, Controls, Fault, IqSink, IqSource, OfdmRx, Probe, Summary, Sync, SyncStatus, SyncWatch, Track},
     channel::TestBed,
     filter::Tracker,
     iq::{Recording, Synchroniser},
@@ -101,6 +101,8 @@ pub struct Plan {
     pub samples: Option<u64>,
     /// Where the first channel goes as it was received, if anywhere.
     pub record: Option<IqSink>,
+    /// What looks for packets in the first channel, as it was received, if anything does.
+    pub receive: Option<OfdmRx>,
 }
 
 /// When a run ends before its source does, and how often it is looked at.
@@ -229,8 +231,14 @@ impl Graph {
             }
             syncs.push(sync);
         }
-        let record = plan.record.map(|sink| graph.sink(Some(sink)));
-        graph.source(source, plan.samples, &syncs, record)?;
+        let mut listeners: Vec<BlockId> = plan.record.map(|sink| graph.sink(Some(sink))).into_iter().collect();
+        if let Some(receiver) = plan.receive {
+            let points = graph.sink(None);
+            let receiver = graph.fg.add(receiver).id();
+            graph.connect(receiver, "points", points, "input")?;
+            listeners.push(receiver);
+        }
+        graph.source(source, plan.samples, &syncs, &listeners)?;
         Ok(graph)
     }
 
@@ -238,8 +246,8 @@ impl Graph {
         self.fg.stream_dyn(from, output, to, input).map_err(broken)
     }
 
-    /// Adds the two ends and connects them.
-    fn source(&mut self, source: Source, samples: Option<u64>, syncs: &[BlockId], record: Option<BlockId>) -> crate::Result<()> {
+    /// Adds the two ends and connects them; the listeners get the first channel as it was received.
+    fn source(&mut self, source: Source, samples: Option<u64>, syncs: &[BlockId], listeners: &[BlockId]) -> crate::Result<()> {
         let _ = samples;
         let (rx, port) = match source {
             Source::Recordings(tx, rx, _) => {
@@ -282,7 +290,7 @@ impl Graph {
             }
         };
         self.connect(rx, port, syncs[0], "rx")?;
-        record.map_or(Ok(()), |sink| self.connect(rx, port, sink, "input"))
+        listeners.iter().try_for_each(|&listener| self.connect(rx, port, listener, "input"))
     }
 
     fn recording(&mut self, recording: Recording) -> BlockId {

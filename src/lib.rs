@@ -4,6 +4,7 @@
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
 pub mod channel;
+pub mod dpd;
 pub mod dsp;
 mod error;
 pub mod filter;
@@ -37,6 +38,10 @@ mod serve;
 // Tests of private modules share their helpers with those of the public ones.
 #[cfg(test)]
 extern crate self as kaflow;
+
+#[cfg(all(test, feature = "iq"))]
+#[path = "../tests/unit/fuzz/mod.rs"]
+mod fuzz;
 
 pub use error::{Error, Result, nearest};
 pub use num_complex::{Complex, Complex32, Complex64};

@@ -43,6 +43,8 @@ fn predictions_are_those_of_the_library_to_the_last_digit() {
     let (path, x, y) = complex_table(folder.path());
     let gain = Gain::Eta(0.3);
     let evict = Evict { budget: Some(40), floor: None };
+    let power = x.iter().fold(0.0, |sum, x| sum + x.iter().map(|z| z.norm_sqr()).sum::<f64>());
+    let rms = (power / x.len() as f64).sqrt() / 2f64.sqrt();
     let sum = || Sum::new(vec![(1.0, Box::new(Gaussian::new(0.7).unwrap()) as _), (1.0, Box::new(Linear) as _)]).unwrap();
     let cases: Vec<(&str, Box<dyn Filter<f64>>)> = vec![
         ("--filter lms --eta 0.3", Box::new(Lms::new(2, gain).unwrap())),
@@ -76,7 +78,7 @@ fn predictions_are_those_of_the_library_to_the_last_digit() {
         ("--filter nlms --mu 0.4 --regularization 0.01", Box::new(Nlms::new(2, 0.4, 0.01).unwrap())),
         ("--filter rls --lambda 0.97 --regularization 0.1", Box::new(Rls::new(2, 0.97, 0.1).unwrap())),
         ("--filter kalman --lambda 0.99 --process-noise 0.01 --noise 0.1", Box::new(Kalman::new(2, 0.99, 0.01, 0.1).unwrap())),
-        ("--filter mp-rls --order 3 --lambda 0.99 --regularization 0.1", Box::new(MemoryPolynomial::new(2, 2, 0.99, 0.1).unwrap())),
+        ("--filter mp-rls --order 3 --lambda 0.99 --regularization 0.1", Box::new(MemoryPolynomial::new(2, 2, rms, 0.99, 0.1).unwrap())),
         (
             "--filter krlst --sigma 0.7 --lambda 0.99 --noise 0.02 --budget 15",
             Box::new(KrlsT::new(Gaussian::new(0.7).unwrap(), 0.99, 0.02, 15, 2).unwrap()),

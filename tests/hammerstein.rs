@@ -1,4 +1,4 @@
-//! The Hammerstein kernel as it comes on streams: how well it tracks, at any scale, on vectors of several antennas, and with steps that are too large.
+//! The Hammerstein kernel as it comes on streams: how well it tracks, on vectors of several antennas, and with steps that are too large.
 
 mod common;
 
@@ -68,20 +68,6 @@ fn goals_are_reached_untuned() {
     let reached = nmse(&mut untuned("fklms", &streams.0), &streams);
     println!("fklms on kafbox_mimotestbed8k: goal -13.2 dB, reached {reached:.2} dB");
     assert!(reached <= -13.2, "{reached}");
-}
-
-#[test]
-fn the_scale_of_the_streams_does_not_matter_to_defaults() {
-    let (tx, rx) = simulated("d", 3);
-    let (tx, rx) = (&tx[..2000], &rx[..2000]);
-    for filter in ["klms", "fklms", "norma", "qklms", "krlst"] {
-        let reference = nmse(&mut untuned(filter, tx), &(tx.to_vec(), rx.to_vec()));
-        for (a, b) in [(1e-6, 1.0), (1e6, 1.0), (1.0, 1e-6), (1.0, 1e6), (1e-6, 1e-6), (1e6, 1e6), (1e-6, 1e6)] {
-            let scaled: Streams = (tx.iter().map(|x| x * a).collect(), rx.iter().map(|y| y * b).collect());
-            let reached = nmse(&mut untuned(filter, &scaled.0), &scaled);
-            assert!((reached - reference).abs() < 0.02, "{filter}, tx x {a}, rx x {b}: {reached} instead of {reference}");
-        }
-    }
 }
 
 #[test]

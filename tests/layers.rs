@@ -11,7 +11,7 @@ const LAYERS: [&[&str]; 10] = [
     &["dsp"],
     &["kernel", "observation"],
     &["filter"],
-    &["channel", "ofdm", "iq", "metrics"],
+    &["channel", "dpd", "ofdm", "iq", "metrics"],
     &["radio"],
     &["blocks"],
     &["flowgraphs"],

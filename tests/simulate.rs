@@ -242,9 +242,9 @@ fn bad_input_is_refused_in_one_line_that_names_it() {
     let cases = [
         ("--preset papr".to_owned(), "did you mean 'paper'?"),
         ("--samples 0".into(), "samples must be"),
-        ("--snr-db nan".into(), "snr_db must be"),
+        ("--snr-db nan".into(), "--snr-db must be"),
         ("--doppler 0.7".into(), "doppler must be between 0 and 0.5"),
-        ("--ibo-db inf".into(), "ibo_db must be"),
+        ("--ibo-db inf".into(), "--ibo-db must be"),
         ("--fft 5".into(), "fft must be"),
         ("--amplifier table".into(), "points must be given"),
         ("--amplifier saleh --smoothness 2".into(), "amplifier must be rapp when --smoothness is given, got saleh"),

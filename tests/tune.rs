@@ -202,7 +202,7 @@ fn what_cannot_be_done_is_refused_by_name() {
         (vec!["--filter", "fklm"], "did you mean 'fklms'"),
         (vec!["--filter", "poisson"], "unknown filter 'poisson'"),
         (vec!["--filter", "nlms", "--sigma", "1"], "nlms has no parameter 'sigma'"),
-        (vec!["--filter", "nlms", "--candidates", "0"], "candidates must be at least 1"),
+        (vec!["--filter", "nlms", "--candidates", "0"], "candidates must be between 1 and"),
         (vec!["--filter", "nlms", "--burn-in", "400"], "burn-in must be"),
         (vec!["--filter", "nlms", "--samples", "0"], "samples must be at least 20 to tune on, got 0"),
         (vec!["--filter", "nlms", "--method", "em"], "unknown filter with a likelihood 'nlms'"),

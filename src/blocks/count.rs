@@ -3,7 +3,11 @@
 use futuresdr::runtime::dev::prelude::*;
 
 use super::{Fault, fault::guarded, tags, window::OnWindows};
-use crate::{filter::KernelFilter, kernel, observation::Poisson};
+use crate::{
+    filter::{KernelFilter, MOST_TAPS, check_taps},
+    kernel,
+    observation::Poisson,
+};
 
 /// Learns the rate of a Poisson process from counts: photons in a detector, packets in a slot.
 ///
@@ -78,6 +82,7 @@ where
 {
     /// As [`new`](Count::new), with buffers of another kind than the default.
     pub(crate) fn with_buffers(mut filter: KernelFilter<f32, K, Poisson>, taps: usize) -> crate::Result<Self> {
+        check_taps(taps, MOST_TAPS)?;
         guarded(&format!("a filter given {taps} numbers"), || {
             filter.predict(&vec![Complex32::new(0.0, 0.0); taps]);
         })?;

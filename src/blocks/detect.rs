@@ -4,7 +4,7 @@ use futuresdr::runtime::dev::prelude::*;
 
 use super::{Fault, fault::guarded, tags, window::OnWindows};
 use crate::{
-    filter::{Adaptive, KernelFilter},
+    filter::{Adaptive, KernelFilter, MOST_TAPS, check_taps},
     kernel,
     observation::{Bernoulli, Multinomial},
 };
@@ -141,6 +141,7 @@ where
 {
     /// As [`new`](Detect::new), with buffers of another kind than the default.
     pub(crate) fn with_buffers(mut classifier: C, taps: usize, form: Soft) -> crate::Result<Self> {
+        check_taps(taps, MOST_TAPS)?;
         let mut probabilities = Vec::new();
         guarded(&format!("a classifier given {taps} numbers"), || {
             classifier.predict(&vec![Complex32::new(0.0, 0.0); taps], &mut probabilities);

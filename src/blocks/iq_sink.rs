@@ -65,8 +65,12 @@ where
     flush: Option<Flush>,
     date: Option<Date>,
     recorder: Option<Recorder>,
+    rest: Option<Rest>,
     fault: Fault,
 }
+
+/// What follows behind the stream, given how many samples it had.
+type Rest = Box<dyn FnMut(u64) -> crate::Result<Vec<Complex32>> + Send>;
 
 /// Starts and stops what an [`IqSink::switched`] writes, from any thread. What goes wrong ends the recording and nothing else.
 #[derive(Clone, Debug, Default)]
@@ -150,7 +154,13 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     fn with_buffers(file: Option<Target>) -> Self {
         let mut input = I::default();
         input.set_min_buffer_size_in_items(super::BUFFER);
-        Self { input, file, written: 0, flush: None, date: None, recorder: None, fault: Fault::default() }
+        Self { input, file, written: 0, flush: None, date: None, recorder: None, rest: None, fault: Fault::default() }
+    }
+
+    /// For a recording whose captures are known already: gaps are not marked again, and behind the stream comes what `rest` says of its number of samples.
+    pub(crate) fn within(mut self, rest: impl FnMut(u64) -> crate::Result<Vec<Complex32>> + Send + 'static) -> Self {
+        self.rest = Some(Box::new(rest));
+        self
     }
 
     /// Writes SigMF through `writer`; buffers of any kind.
@@ -246,7 +256,9 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     /// Writes what there is, cut at gaps and where a flush is due.
     fn store(&mut self) -> crate::Result<usize> {
         let (input, tags) = self.input.slice_with_tags();
-        let mut gaps: Vec<_> = tags.iter().filter_map(|t| gap_length(&t.tag).map(|missing| (t.index, missing))).collect();
+        let marked = self.rest.is_some();
+        let mut gaps: Vec<_> =
+            tags.iter().filter(|_| !marked).filter_map(|t| gap_length(&t.tag).map(|missing| (t.index, missing))).collect();
         gaps.sort_unstable();
         let time_at = |at: usize| tags.iter().filter(|t| t.index == at).find_map(|t| time_ns(&t.tag));
         let Some(target) = &mut self.file else { return Ok(input.len()) };
@@ -299,7 +311,10 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     }
 
     fn end(&mut self) -> crate::Result<()> {
-        if let Some(target) = self.file.take() {
+        if let Some(mut target) = self.file.take() {
+            if let Some(rest) = &mut self.rest {
+                target.write(&rest(self.written)?)?;
+            }
             target.finish()?;
             if let Some((_, told)) = &mut self.flush {
                 told(self.written)?;

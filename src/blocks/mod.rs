@@ -36,10 +36,12 @@ mod impair;
 mod iq_sink;
 mod iq_source;
 mod latency;
+mod linearize;
 mod message;
 mod meter;
 mod ofdm_rx;
 mod ofdm_tx;
+mod predistort;
 mod probe;
 #[cfg(feature = "soapy")]
 mod repeat;
@@ -85,9 +87,11 @@ pub use iq_sink::IqSink;
 pub(crate) use iq_sink::Recorder;
 pub use iq_source::IqSource;
 pub(crate) use latency::Latency;
+pub use linearize::{Linearize, LoopConfig, Round, Rounds};
 pub use meter::Meter;
 pub use ofdm_rx::OfdmRx;
 pub use ofdm_tx::OfdmTx;
+pub use predistort::{Predistort, Swap};
 pub(crate) use probe::Report;
 pub use probe::{Probe, Summary};
 #[cfg(feature = "soapy")]

@@ -22,6 +22,8 @@ pub struct Report {
     pub nmse_total_db: f64,
     /// Centres or weights that the tracker holds.
     pub centres: usize,
+    /// How often it had to start again from nothing, because its predictions were worse than none.
+    pub restarts: u64,
     /// Whether it learns; else it only predicts.
     pub adapts: bool,
     /// Whether the tracker rests and its input is passed on.
@@ -37,6 +39,8 @@ pub struct Summary {
     pub series: Series,
     /// Centres or weights that the tracker holds.
     pub centres: usize,
+    /// How often it had to start again from nothing, because its predictions were worse than none.
+    pub restarts: u64,
     /// How long samples stayed in the block, and how busy it was.
     pub latency: Latency,
     /// The taps over time, where [`Track::observed`](super::Track::observed) was asked for.

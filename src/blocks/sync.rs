@@ -16,9 +16,6 @@ use crate::iq::{
 /// Samples that are taken in at once, so that a stop is never far.
 const PIECE: usize = super::BUFFER / 4;
 
-/// The tag with the time of a sample, in ns.
-const TIME: &str = "time_ns";
-
 /// What is known about two streams; see [`Status`].
 pub type SyncStatus = Status;
 
@@ -83,12 +80,6 @@ where
     given: usize,
     ended: bool,
     searches: u64,
-    keep: usize,
-    kept: (Vec<Complex32>, Vec<Complex32>),
-    /// Samples a second, where time stamps are looked at.
-    rate: Option<f64>,
-    /// The first time stamp.
-    origin: Option<usize>,
     watch: SyncWatch,
     fault: Fault,
 }
@@ -116,24 +107,14 @@ struct Side {
 }
 
 impl Side {
-    /// Hands `input` over in stretches, each with the gap before it and the time stamp, in ns, of its first sample; gives how many samples.
-    fn take(
-        &mut self,
-        input: &[Complex32],
-        tags: &[ItemTag],
-        most: usize,
-        mut push: impl FnMut(&[Complex32], Option<u64>, Option<usize>),
-    ) -> usize {
+    /// Hands `input` over in stretches, each with the gap before it; gives how many samples.
+    fn take(&mut self, input: &[Complex32], tags: &[ItemTag], most: usize, mut push: impl FnMut(&[Complex32], Option<u64>)) -> usize {
         let n = input.len().min(most);
-        let mut starts: Vec<(usize, Option<u64>, Option<usize>)> = vec![(0, None, None)];
+        let mut starts: Vec<(usize, Option<u64>)> = vec![(0, None)];
         for ItemTag { index, tag } in tags.iter().filter(|t| t.index < n) {
-            match (gap_length(tag), tag) {
-                (Some(missing), _) => starts.push((*index, Some(missing as u64), None)),
-                (None, Tag::NamedUsize(name, time)) if name == TIME => starts.push((*index, None, Some(*time))),
-                _ => {}
-            }
-            if gap_length(tag).is_none() {
-                self.tags.push_back((self.taken + *index as u64, tag.clone()));
+            match gap_length(tag) {
+                Some(missing) => starts.push((*index, Some(missing as u64))),
+                None => self.tags.push_back((self.taken + *index as u64, tag.clone())),
             }
         }
         starts.sort_unstable();
@@ -145,12 +126,11 @@ impl Side {
                     (Some(x), Some(y)) => Some(if x > 0 && y > 0 { x + y } else { 0 }),
                     (x, y) => x.or(y),
                 };
-                a.2 = a.2.or(b.2);
             }
             same
         });
-        for (i, &(at, gap, time)) in starts.iter().enumerate() {
-            push(&input[at..starts.get(i + 1).map_or(n, |next| next.0)], gap, time);
+        for (i, &(at, gap)) in starts.iter().enumerate() {
+            push(&input[at..starts.get(i + 1).map_or(n, |next| next.0)], gap);
         }
         self.taken += n as u64;
         n
@@ -211,10 +191,6 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             given: 0,
             ended: false,
             searches: 0,
-            keep: 0,
-            kept: Default::default(),
-            rate: None,
-            origin: None,
             watch,
             fault: Fault::default(),
         }
@@ -229,12 +205,6 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
     /// Leaves out the first `pairs` of what would come out: to go on where an earlier run stopped.
     pub fn skip(mut self, pairs: u64) -> Self {
         self.synchroniser = self.synchroniser.skip(pairs);
-        self
-    }
-
-    /// Takes tags `time_ns` on `rx` for evidence of missing samples, at so many samples a second.
-    pub fn stamps(mut self, rate: f64) -> Self {
-        self.rate = Some(rate);
         self
     }
 
@@ -255,29 +225,18 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
         let (mut n_tx, mut tx_ended) = (0, true);
         if synchroniser.wants_sent() {
             let (input, tags) = tx.slice_with_tags();
-            n_tx = self.sent.take(input, tags, room_tx.min(PIECE), |samples, gap, _| synchroniser.send(samples, gap));
+            n_tx = self.sent.take(input, tags, room_tx.min(PIECE), |samples, gap| synchroniser.send(samples, gap));
             tx_ended = n_tx == input.len() && tx.finished();
             tx.consume(n_tx);
         }
         let (input, tags) = rx.slice_with_tags();
-        let (rate, origin) = (self.rate, &mut self.origin);
-        let n_rx = self.received.take(input, tags, room_rx.min(PIECE), |samples, gap, time| {
-            if let (Some(rate), Some(time)) = (rate, time) {
-                // Nanoseconds since 1970 have more digits than a double.
-                let since = time.wrapping_sub(*origin.get_or_insert(time)) as isize;
-                synchroniser.stamp(since as f64 * rate / 1e9);
-            }
-            synchroniser.receive(samples, gap);
-        });
+        let n_rx = self.received.take(input, tags, room_rx.min(PIECE), |samples, gap| synchroniser.receive(samples, gap));
         let rx_ended = n_rx == input.len() && rx.finished();
         rx.consume(n_rx);
         synchroniser.end(tx_ended, rx_ended);
         self.ready.clear();
         self.given = 0;
         self.ended = self.synchroniser.go(&mut self.ready)?;
-        let room = (self.keep - self.kept.0.len()).min(self.ready.tx.len());
-        self.kept.0.extend_from_slice(&self.ready.tx[..room]);
-        self.kept.1.extend_from_slice(&self.ready.rx[..room]);
         self.watch.set(self.synchroniser.status());
         Ok(n_tx + n_rx)
     }

@@ -120,7 +120,7 @@ where
     /// A block around `tracker` with buffers of another kind than the default.
     pub(crate) fn with_buffers(tracker: T) -> Self {
         let (tracker, series, spread) = (Guard::new(tracker), Series::new(4096, 0), Spread::default());
-        let core = Core { tracker, series, spread, missing: 0, observed: None, bypass: false, keep: None };
+        let core = Core { tracker, series, spread, missing: 0, observed: None, bypass: false, freeze_at: None, keep: None };
         let (controls, calls) = Controls::new();
         let (mut tx, mut rx, mut prediction, mut error) = (I::default(), I::default(), O::default(), O::default());
         for input in [&mut tx, &mut rx] {
@@ -151,6 +151,12 @@ where
     /// Metrics every `every` samples (4096 if not set); the first `skip` samples are left out of the overall figure.
     pub fn metrics_every(mut self, every: u64, skip: u64) -> Self {
         self.core.series = Series::new(every, skip);
+        self
+    }
+
+    /// Learns from so many samples and from none after them.
+    pub fn frozen_after(mut self, samples: u64) -> Self {
+        self.core.freeze_at = Some(samples);
         self
     }
 
@@ -214,6 +220,7 @@ where
         Summary {
             series: self.core.series.clone(),
             centres: self.core.tracker.size(),
+            restarts: self.core.tracker.restarts(),
             latency: self.latency.clone(),
             taps: self.core.observed.as_ref().map(|o| o.taps.clone()).unwrap_or_default(),
             stretch: self.core.observed.as_ref().and_then(|o| o.scope.last()),

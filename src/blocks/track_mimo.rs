@@ -7,7 +7,7 @@ use futuresdr::runtime::dev::prelude::*;
 use super::{Fault, fault::guarded, message, tags};
 use crate::{
     files,
-    filter::{CleanWindow, Filter},
+    filter::{CleanWindow, Filter, MOST_TAPS, check_taps},
     metrics::Series,
 };
 
@@ -92,6 +92,7 @@ where
         if tx == 0 || filters.is_empty() {
             return Err(crate::Error::parameter("streams", "at least one tx and one filter", format!("{tx} and {}", filters.len())));
         }
+        check_taps(tx.saturating_mul(taps), MOST_TAPS)?;
         let windows = (0..tx).map(|_| CleanWindow::new(taps)).collect::<crate::Result<Vec<_>>>()?;
         let x = vec![Complex32::new(0.0, 0.0); tx * taps];
         if let Some(other) = filters.iter().find(|f| f.taps() != x.len()) {

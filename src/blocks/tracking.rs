@@ -32,6 +32,8 @@ pub(super) struct Core<T> {
     pub(super) missing: u64,
     pub(super) observed: Option<Observed>,
     pub(super) bypass: bool,
+    /// Samples after which nothing more is learned.
+    pub(super) freeze_at: Option<u64>,
     pub(super) keep: Option<(u64, Keep)>,
 }
 
@@ -75,6 +77,7 @@ impl<T: Tracker<f32>> Core<T> {
             nmse_db: self.series.last().nmse_db(),
             nmse_total_db: self.series.total().nmse_db(),
             centres: self.tracker.size(),
+            restarts: self.tracker.restarts(),
             adapts: !self.tracker.frozen(),
             bypass: self.bypass,
             spread: self.spread,
@@ -109,7 +112,12 @@ impl<T: Tracker<f32>> Core<T> {
             }
             let to_snapshot = self.keep.as_ref().map_or(u64::MAX, |(every, _)| every - self.series.samples() % every);
             let to_portrait = self.observed.as_ref().map_or(u64::MAX, |o| o.scope.to_boundary().min(o.glimpse.to_boundary()));
-            let room = self.series.to_boundary().min(to_snapshot).min(to_portrait).min(HOT as u64) as usize;
+            let mut to_freeze = self.freeze_at.map_or(u64::MAX, |at| at.saturating_sub(self.series.samples()));
+            if to_freeze == 0 {
+                self.tracker.freeze(true);
+                (self.freeze_at, to_freeze) = (None, u64::MAX);
+            }
+            let room = self.series.to_boundary().min(to_freeze).min(to_snapshot).min(to_portrait).min(HOT as u64) as usize;
             let span = at..gaps.peek().map_or(rx.len(), |gap| gap.0).min(rx.len()).min(at + room);
             for scope in self.observed.iter_mut().flat_map(Observed::scopes) {
                 scope.begin(self.series.samples() + self.missing, || self.tracker.portrait());

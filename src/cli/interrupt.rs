@@ -22,6 +22,9 @@ static STATE: LazyLock<State> = LazyLock::new(|| {
     if !started_to_survive() {
         signals.push(consts::SIGHUP);
     }
+    // A file that may not grow any more is a failed write, as a full disk is, and no reason to be killed.
+    #[cfg(unix)]
+    let _ = flag::register(TOO_LARGE, Arc::default());
     for signal in signals {
         // In this order: the first one that is watched only stops, the next one kills. Where no handler can be set, a signal keeps its usual meaning.
         let _ = flag::register_conditional_shutdown(signal, 128 + signal, state.kill.clone());
@@ -31,6 +34,10 @@ static STATE: LazyLock<State> = LazyLock::new(|| {
     }
     state
 });
+
+/// SIGXFSZ, the same number on all systems.
+#[cfg(unix)]
+const TOO_LARGE: i32 = 25;
 
 /// Whether whoever started this process wants it to outlive the terminal, as `nohup` does. Where that cannot be known the signal is left as it is.
 #[cfg(unix)]

@@ -29,7 +29,9 @@ pub(crate) fn write(path: &Path, kind: &str, found: Value) -> Result<()> {
     all.insert("provenance".into(), super::provenance::object(&found));
     all.extend(found);
     let text = serde_json::to_string_pretty(&all).map_err(|e| Error::file(path, "json", e.to_string()))?;
-    files::write(path, (text + "\n").as_bytes())
+    files::write(path, (text + "\n").as_bytes())?;
+    detail!("wrote {}", path.display());
+    Ok(())
 }
 
 /// A number as JSON: whole ones as integers.

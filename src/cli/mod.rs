@@ -22,6 +22,7 @@ macro_rules! detail {
 }
 
 mod bench;
+mod cancel;
 mod complete;
 #[cfg(feature = "soapy")]
 mod devices;
@@ -30,11 +31,13 @@ mod fit;
 mod inspect;
 mod interrupt;
 mod json;
+mod linearize;
 #[cfg(feature = "soapy")]
 mod live;
 #[cfg(not(feature = "soapy"))]
 mod no_soapy;
 mod outputs;
+mod pair;
 mod parallel;
 mod parameters;
 mod progress;
@@ -61,6 +64,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::Error;
+
 /// Track nonlinear radio channels with kernel adaptive filters.
 #[derive(Parser)]
 #[command(name = "kaflow", version, propagate_version = true)]
@@ -75,8 +80,10 @@ struct Cli {
 enum Command {
     Track(Box<track::Args>),
     Bench(bench::Args),
+    Cancel(Box<cancel::Args>),
     Fit(fit::Args),
     Inspect(inspect::Args),
+    Linearize(Box<linearize::Args>),
     Receive(receive::Args),
     Reproduce(reproduce::Args),
     Simulate(Box<simulate::Args>),
@@ -118,8 +125,10 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Track(args) => track::run(*args),
         Command::Bench(args) => bench::run(args),
+        Command::Cancel(args) => cancel::run(*args),
         Command::Fit(args) => fit::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Linearize(args) => linearize::run(*args),
         Command::Receive(args) => receive::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Simulate(args) => simulate::run(*args),
@@ -130,7 +139,8 @@ pub fn main() -> ExitCode {
         Command::Completions(args) => complete::completions(args),
         Command::Man(args) => complete::man(args),
     };
-    let result = result.map_err(|error| typed::explain(error, &arguments));
+    let printed = voice::failure().map_or(Ok(()), |error| Err(Error::io("standard output", error)));
+    let result = result.and(printed).map_err(|error| typed::explain(error, &arguments));
     let code = exit::code(&result);
     if let Err(error) = result
         && code != 0

@@ -107,7 +107,8 @@ pub(super) fn files_of(path: &Path) -> Vec<PathBuf> {
             let of = |data: &Path| [sigmf::files(data).0, data.to_owned()];
             [pair.tx.data_path(), pair.rx.data_path()].into_iter().flat_map(of).chain([path.to_owned()]).collect()
         }
-        _ => outputs::of_recording(path),
+        Some(Err(_)) => Vec::new(),
+        None => outputs::of_recording(path),
     };
     files.retain(|file| file.is_file());
     files.sort();

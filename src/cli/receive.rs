@@ -1,10 +1,14 @@
 //! `kaflow receive`: the packets of a recording.
 
+#[cfg(feature = "soapy")]
+mod listener;
 mod report;
 mod waveform;
 
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "soapy")]
+pub(super) use self::listener::Listener;
 use self::waveform::Waveform;
 use super::outputs::Outputs;
 use super::progress;
@@ -12,7 +16,7 @@ use super::recordings::{RecordingArgs, understood};
 use super::typed::whole;
 use crate::iq::Recording;
 use crate::ofdm::{Config, Curve, Method, Reading, Receiver, Reception, Sighted, Signal, receive_wifi};
-use crate::{Complex32, Result, plot};
+use crate::{Complex32, Error, Result, plot};
 
 /// Find and decode the packets of a recording, through the saturation of the transmitter's amplifier.
 ///
@@ -61,21 +65,49 @@ struct Outcome {
     method: Method,
 }
 
+impl Outcome {
+    /// Nothing yet.
+    fn new(waveform: Waveform, origin: String, method: Method) -> Self {
+        Self {
+            waveform,
+            origin,
+            method,
+            reception: Reception::default(),
+            signals: Vec::new(),
+            sighted: Sighted::default(),
+            curve: None,
+            rate: None,
+            samples: 0,
+        }
+    }
+
+    /// Takes over what a receiver knows beside its packets.
+    fn know(&mut self, receiver: &Receiver) {
+        self.sighted = receiver.sighted();
+        self.curve = receiver.curve().cloned().map(|curve| (curve, receiver.learned().unwrap_or(0)));
+    }
+}
+
 /// Samples that are kept in memory where a waveform has to be guessed, or where frames say their length themselves.
 const MOST: usize = 50_000_000;
 
 pub(crate) fn run(args: Args) -> Result<()> {
     // What can be refused is refused before a long recording is read.
-    let mut files: Vec<PathBuf> = args.json.iter().cloned().collect();
-    if let Some(folder) = &args.out {
-        files.extend(["constellation", "amplifier"].into_iter().flat_map(|name| plot::files(&folder.join(name))));
-        files.extend(["report.html", "payload.txt", "packets.csv"].map(|name| folder.join(name)));
+    if let Some(n) = args.amplifier_oversampling.filter(|n| !(1..=16).contains(n)) {
+        return Err(Error::parameter("amplifier-oversampling", "between 1 and 16", n));
     }
+    let files = args.json.iter().cloned().chain(args.out.iter().flat_map(|folder| written(folder))).collect();
     let inputs = args.waveform.iter().map(Path::new).filter(|path| path.is_file()).collect();
     Outputs { recordings: vec![&args.rx], inputs, files, folder: args.out.as_deref(), force: args.force }.check()?;
     let mut recording = understood(args.recording.open(&args.rx, args.recording.channel)?)?;
     let outcome = receive(&mut recording, &args)?;
-    report::write(&args, recording.data_path(), &outcome)
+    report::write(recording.data_path(), &outcome, args.json.as_deref(), args.out.as_deref())
+}
+
+/// What is written to a folder.
+fn written(folder: &Path) -> impl Iterator<Item = PathBuf> + '_ {
+    let pictures = ["constellation", "amplifier"].into_iter().flat_map(|name| plot::files(&folder.join(name)));
+    pictures.chain(["report.html", "payload.txt", "packets.csv"].map(|name| folder.join(name)))
 }
 
 fn receive(recording: &mut Recording, args: &Args) -> Result<Outcome> {
@@ -89,17 +121,8 @@ fn receive(recording: &mut Recording, args: &Args) -> Result<Outcome> {
             (waveform::guess(&start, rate)?, "not stated: what fits best".into())
         }
     };
-    let mut outcome = Outcome {
-        origin,
-        reception: Reception::default(),
-        signals: Vec::new(),
-        sighted: Sighted::default(),
-        curve: None,
-        rate,
-        samples,
-        method: args.detector,
-        waveform: waveform.clone(),
-    };
+    let mut outcome = Outcome::new(waveform.clone(), origin, args.detector);
+    (outcome.rate, outcome.samples) = (rate, samples);
     match waveform {
         Waveform::Station => {
             outcome.method = Method::OneTap;
@@ -117,16 +140,17 @@ fn receive(recording: &mut Recording, args: &Args) -> Result<Outcome> {
             }
         }
         Waveform::Frames(config) => {
-            let mut receiver = Receiver::new(config.clone())?;
-            if args.detector != Method::OneTap {
-                receiver = receiver.reading(&reading)?;
-            }
+            let mut receiver = receiver(&config, &reading)?;
             stream(recording, &mut receiver, |packet| outcome.reception.push(&config, packet))?;
-            outcome.sighted = receiver.sighted();
-            outcome.curve = receiver.curve().cloned().map(|curve| (curve, receiver.learned().unwrap_or(0)));
+            outcome.know(&receiver);
         }
     }
     Ok(outcome)
+}
+
+fn receiver(config: &Config, reading: &Reading) -> Result<Receiver> {
+    let receiver = Receiver::new(config.clone())?;
+    if reading.method == Method::OneTap { Ok(receiver) } else { receiver.reading(reading) }
 }
 
 /// Pushes a recording through a receiver, gaps included.

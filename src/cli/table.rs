@@ -116,6 +116,10 @@ impl Source {
 impl Header {
     fn find(path: &Path, names: Vec<String>) -> Result<Self> {
         let place = |name: &str| names.iter().position(|n| n.trim() == name);
+        let used = |name: &str| name.starts_with(['x', 'y']);
+        if let Some((_, twice)) = names.iter().enumerate().find(|(n, name)| used(name.trim()) && place(name.trim()) < Some(*n)) {
+            return Err(Error::file(path, "line 1", format!("column {} is there twice", short(twice.trim()))));
+        }
         let column = |name: &str| -> Result<Option<(usize, Option<usize>)>> {
             let (re, im) = (format!("{name}_re"), format!("{name}_im"));
             match (place(name), place(&re), place(&im)) {

@@ -4,10 +4,16 @@ use std::ffi::OsString;
 
 use crate::Error;
 
+/// Parameters whose options have another name.
+const OTHER: [(&str, &str); 3] = [("--sample-rate", "--rate"), ("--threads", "--workers"), ("--frequency", "--freq")];
+
 /// An error about a parameter that was given as an option, with that option and its value.
 pub(super) fn explain(error: Error, arguments: &[OsString]) -> Error {
     let Error::Parameter { name, expected, value } = error else { return error };
-    let option = format!("--{}", name.replace('_', "-"));
+    let mut option = format!("--{}", name.replace('_', "-"));
+    if let Some((_, other)) = OTHER.iter().find(|(inside, other)| *inside == option && given(other, arguments).is_some()) {
+        option = (*other).to_owned();
+    }
     match given(&option, arguments) {
         None => Error::Parameter { name, expected, value },
         // Some errors say "both" or "nothing" where a value stands.
@@ -36,8 +42,7 @@ pub(crate) fn whole<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let number = match digits.parse::<u64>() {
         Ok(number) => number,
         Err(_) => match digits.parse::<f64>() {
-            // Beyond this not every integer is a number.
-            Ok(number) if (0.0..=9_007_199_254_740_992.0).contains(&number) && number.fract() == 0.0 => number as u64,
+            Ok(number) if (0.0..18_446_744_073_709_551_616.0).contains(&number) && number.fract() == 0.0 => number as u64,
             Ok(number) if number < 0.0 => return Err("must be 0 or more".into()),
             Ok(number) if number.fract() != 0.0 => return Err("must be a whole number".into()),
             Ok(_) => return Err("is too large".into()),
@@ -62,6 +67,8 @@ mod tests {
             assert!(number(text).is_err(), "{text}");
         }
         assert_eq!(whole::<u64>("18446744073709551615"), Ok(u64::MAX));
+        assert_eq!(whole::<u64>("1e18"), Ok(1_000_000_000_000_000_000));
+        assert!(whole::<u64>("1.9e19").is_err());
     }
 
     #[test]

@@ -2,12 +2,15 @@
 
 use std::fmt::Arguments;
 use std::io::Write as _;
+use std::io::{Error, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicI8, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::plain;
 
 static LEVEL: AtomicI8 = AtomicI8::new(0);
 static TAKEN: AtomicBool = AtomicBool::new(false);
+static FAILURE: Mutex<Option<Error>> = Mutex::new(None);
 
 /// How much is said.
 #[derive(clap::Args)]
@@ -44,11 +47,19 @@ pub(crate) fn give_up_standard_output() {
 /// Prints a result, without what a terminal would obey. A reader who has gone away, as in `kaflow inspect FILE | head`, is no reason to stop before the files are written.
 pub(crate) fn say(text: Arguments<'_>) {
     let text = clean(&text.to_string());
-    let _ = if TAKEN.load(Ordering::Relaxed) {
+    let written = if TAKEN.load(Ordering::Relaxed) {
         std::io::stderr().lock().write_all(text.as_bytes())
     } else {
         std::io::stdout().lock().write_all(text.as_bytes())
     };
+    if let Some(error) = written.err().filter(|error| error.kind() != ErrorKind::BrokenPipe) {
+        FAILURE.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// Why a result could not be printed, if so.
+pub(crate) fn failure() -> Option<Error> {
+    FAILURE.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 /// Says something on the way, unless that is unwanted.

@@ -3,11 +3,13 @@
 mod decibel;
 mod interpolate;
 mod nco;
+mod solve;
 mod window;
 
 pub use decibel::db;
 pub(crate) use interpolate::{BEFORE, BEHIND, Place, interpolate};
 pub(crate) use nco::{Nco, cis};
+pub(crate) use solve::{factor, solve, substitute};
 pub(crate) use window::kaiser;
 
 use num_complex::{Complex32, Complex64};

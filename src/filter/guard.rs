@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "blocks")]
 use super::Window;
-use super::{Adaptive, Portrait, Tracker, finite, state};
-use crate::{Real, Result};
+use super::{Adaptive, Portrait, Tracker, check_lengths, finite, state, watch::Watch};
+use crate::{Error, Real, Result};
 
 /// Samples that are looked at together; also the most that are copied at a time where one of them has to be replaced.
 const BLOCK: usize = 128;
@@ -18,8 +18,10 @@ const BLOCK: usize = 128;
 /// - A sample of `rx` that is not finite is predicted and not learned from.
 /// - Behind a [`gap`](Self::gap) nothing is learned until the window lies behind it.
 /// - While [frozen](Self::freeze) nothing is learned.
+/// - A tracker whose predictions are worse than none, because it diverges or because of what garbage has left in it, starts again from nothing; its predictions are zero
+///   until it does. [`restarts`](Self::restarts) counts that.
 ///
-/// Clean slices go to the tracker as they are. Results do not depend on how the streams are cut into calls.
+/// Clean slices go to the tracker as they are, up to 512 samples at a time. Results do not depend on how the streams are cut into calls.
 ///
 /// ```
 /// use kaflow::{Complex, filter::{Filter, Guard, Nlms}};
@@ -37,6 +39,8 @@ const BLOCK: usize = 128;
 pub struct Guard<T: Real, F> {
     tracker: F,
     clean: Clean,
+    /// None where the tracker is not expected to be better than nothing.
+    watch: Option<Watch>,
     frozen: bool,
     scalar: std::marker::PhantomData<T>,
 }
@@ -44,7 +48,12 @@ pub struct Guard<T: Real, F> {
 impl<T: Real, F: Tracker<T>> Guard<T, F> {
     /// Puts `tracker` behind the guard.
     pub fn new(tracker: F) -> Self {
-        Self { tracker, clean: Clean::default(), frozen: false, scalar: std::marker::PhantomData }
+        Self { watch: Some(Watch::default()), ..Self::patient(tracker) }
+    }
+
+    /// As [`new`](Self::new), for a tracker that is never started again.
+    pub(super) fn patient(tracker: F) -> Self {
+        Self { tracker, clean: Clean::default(), watch: None, frozen: false, scalar: std::marker::PhantomData }
     }
 
     /// The tracker inside.
@@ -57,15 +66,26 @@ impl<T: Real, F: Tracker<T>> Guard<T, F> {
         self.tracker
     }
 
-    /// Predicts `rx.len()` samples and learns those that may be learned from; all slices have that length.
+    /// How often the tracker had to start again from nothing.
+    pub fn restarts(&self) -> u64 {
+        self.watch.as_ref().map_or(0, Watch::restarts)
+    }
+
+    /// Predicts `rx.len()` samples and learns those that may be learned from.
     ///
     /// `variance`, where given, receives the variance of each prediction, NaN where the tracker does not know it.
+    ///
+    /// # Panics
+    ///
+    /// Where the slices are not all of one length.
     pub fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
-        assert!(tx.len() == rx.len() && tx.len() == prediction.len(), "slices of one length");
+        check_lengths(tx, rx, prediction, variance.as_deref());
         let mut at = 0;
         while at < tx.len() {
             let learn = !self.frozen && self.clean.is_clean();
-            let run = if self.frozen || learn { tx.len() } else { tx.len().min(at + self.clean.left as usize) };
+            let left = tx.len() - at;
+            let most = if learn { self.watch.as_ref().map_or(left, Watch::room) } else { self.clean.left as usize };
+            let run = at + if self.frozen { left } else { left.min(most) };
             let sound = leading_finite(&tx[at..run], &rx[at..run]);
             let variance = variance.as_deref_mut();
             if sound > 0 {
@@ -77,8 +97,14 @@ impl<T: Real, F: Tracker<T>> Guard<T, F> {
                     &rx[span.clone()],
                     learn,
                     &mut prediction[span.clone()],
-                    variance.map(|v| &mut v[span]),
+                    variance.map(|v| &mut v[span.clone()]),
                 );
+                if !learn {
+                    self.mute(&mut prediction[span]);
+                } else if self.watch.as_mut().is_some_and(|watch| watch.look(&rx[span.clone()], &mut prediction[span])) {
+                    self.tracker.reset();
+                    self.clean.gap(self.tracker.taps());
+                }
             } else {
                 at += self.replace(&tx[at..], &rx[at..], &mut prediction[at..], variance.map(|v| &mut v[at..]));
             }
@@ -98,7 +124,15 @@ impl<T: Real, F: Tracker<T>> Guard<T, F> {
             n += 1;
         }
         self.tracker.track(&clean_tx[..n], &clean_rx[..n], false, &mut prediction[..n], variance.map(|v| &mut v[..n]));
+        self.mute(&mut prediction[..n]);
         n
+    }
+
+    /// Predictions of samples that were not learned, from a tracker that is not believed, are none.
+    fn mute(&self, prediction: &mut [Complex<T>]) {
+        if self.watch.as_ref().is_some_and(Watch::mutes) {
+            prediction.fill(Complex::zero());
+        }
     }
 
     /// So many samples are missing before the next (0: an unknown number).
@@ -132,6 +166,9 @@ impl<T: Real, F: Tracker<T>> Adaptive for Guard<T, F> {
     fn reset(&mut self) {
         self.tracker.reset();
         self.clean = Clean::default();
+        if let Some(watch) = &mut self.watch {
+            watch.clear();
+        }
     }
 
     fn set(&mut self, name: &str, value: f64) -> Result<()> {
@@ -139,13 +176,18 @@ impl<T: Real, F: Tracker<T>> Adaptive for Guard<T, F> {
     }
 
     fn save(&self) -> Result<Vec<u8>> {
-        state::encode("guard", &(self.tracker.save()?, &self.clean))
+        state::encode("guard", &(self.tracker.save()?, &self.clean, &self.watch))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<()> {
-        let (tracker, clean): (Vec<u8>, Clean) = state::decode("guard", bytes)?;
+        let (tracker, clean, watch): (Vec<u8>, Clean, Option<Watch>) = state::decode("guard", bytes)?;
+        state::same_shape("watches over it", watch.iter().len(), self.watch.iter().len())?;
+        if !watch.iter().all(Watch::is_sound) {
+            return Err(Error::State("the powers that it has seen are no numbers".into()));
+        }
         self.tracker.restore(&tracker)?;
         self.clean = Clean { left: clean.left.min(self.tracker.taps() as u64) };
+        self.watch = watch;
         Ok(())
     }
 }

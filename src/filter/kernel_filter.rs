@@ -4,7 +4,7 @@ use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
 use super::sliding::by_lag;
-use super::{Adaptive, Filter, Portrait, ToWindowed, Tracker, Weight, finite, require, state};
+use super::{Adaptive, Filter, MOST_TAPS, Portrait, ToWindowed, Tracker, Weight, check_budget, check_taps, finite, require, state};
 use crate::kernel::{Centres, Kernel, Row, weigh_complex, weigh_real};
 use crate::observation::{Gaussian, Observation};
 use crate::simd::Nearest;
@@ -86,9 +86,9 @@ struct Memory<T: Real> {
 impl<T: Real, K: Kernel<T>, O: Observation<T>> KernelFilter<T, K, O> {
     /// A filter on vectors of `taps` complex numbers.
     pub(crate) fn new(kernel: K, observation: O, dynamics: Dynamics, admit: Admit, evict: Evict, taps: usize) -> Result<Self> {
-        require(taps > 0, "taps", "at least 1", taps as f64)?;
+        check_taps(taps, MOST_TAPS)?;
         if let Some(budget) = evict.budget {
-            require(budget > 0, "budget", "at least 1", budget as f64)?;
+            check_budget(budget, taps)?;
         }
         if let Some(floor) = evict.floor {
             require(floor >= 0.0 && floor.is_finite(), "floor", "at least 0", floor)?;

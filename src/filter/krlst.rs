@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use self::process::{Process, Projection};
 use super::registry::{Dash, Hue, Make, Preset, Recipe, Settings, Unit, scaled, shared::*};
-use super::{Adaptive, Filter, Portrait, Weight, finite, require, state};
+use super::{Adaptive, Filter, MOST_SQUARED, MOST_TAPS, Portrait, Weight, check_budget, check_taps, finite, require, state};
 use crate::kernel::{Centres, Kernel, Row};
 use crate::{Error, Real, Result};
 
@@ -86,8 +86,9 @@ struct Memory<T: Real> {
 impl<T: Real, K: Kernel<T>> KrlsT<T, K> {
     /// Forgetting `lambda` in (0, 1], noise variance in units of the kernel's values, at most `budget` points (cost grows with its square), vectors of `taps`.
     pub fn new(kernel: K, lambda: f64, noise: f64, budget: usize, taps: usize) -> Result<Self> {
-        require(taps > 0, "taps", "at least 1", taps as f64)?;
-        require((1..=20_000).contains(&budget), "budget", "from 1 to 20000", budget as f64)?;
+        check_taps(taps, MOST_TAPS)?;
+        require((1..=MOST_SQUARED).contains(&budget), "budget", &format!("from 1 to {MOST_SQUARED}"), budget as f64)?;
+        check_budget(budget, taps)?;
         let n = budget + 1;
         let mut centres = Centres::new(taps);
         centres.reserve(n);

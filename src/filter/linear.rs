@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::covariance::{Covariance, Vector};
 use super::registry::{Dash, Hue, Likelihood, Make, Preset, Recipe, Settings, below_one, shared::*};
-use super::{Adaptive, Filter, Portrait, require, state};
+use super::{Adaptive, Filter, MOST_SQUARED, Portrait, check_taps, require, state};
 use crate::{Error, Real, Result};
 
 /// What RLS and Kalman filters share: weights, covariance and scratch space, in double precision whatever `T` is.
@@ -22,7 +22,7 @@ struct Linear {
 
 impl Linear {
     fn new(taps: usize, prior: f64) -> Result<Self> {
-        require(taps > 0, "taps", "at least 1", taps as f64)?;
+        check_taps(taps, MOST_SQUARED)?;
         Ok(Self {
             weights: vec![Complex64::zero(); taps],
             covariance: Covariance::new(taps, prior),
@@ -183,7 +183,7 @@ pub(super) const KALMAN: Recipe = Recipe {
     aliases: &[],
     about: "exact Kalman filter of the state-space model, linear",
     reference: "Kalman 1960",
-    parameters: &[LAMBDA.preset(Preset::Is(0.9999)).within(below_one(1e-7, 1e-2)), PROCESS_NOISE, NOISE],
+    parameters: &[LAMBDA.preset(Preset::Is(0.9999)).within(below_one(1e-7, 1e-2)), PROCESS_NOISE, NOISE.preset(Preset::Power(0.05))],
     likelihood: Some(Likelihood::Exact),
     look: (Hue::Olive, Dash::DashDot),
     make: Make::Filter(build_kalman, build_kalman),

@@ -5,7 +5,7 @@ use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
 use super::registry::{Dash, Hue, Likelihood, Make, Preset, Recipe, Settings, shared::*};
-use super::{Adaptive, Evict, Filter, Portrait, finite, klms, require, state};
+use super::{Adaptive, Evict, Filter, MOST_TAPS, Portrait, check_taps, finite, klms, state};
 use crate::kernel::Linear;
 use crate::observation::Gain;
 use crate::{Error, Real, Result};
@@ -16,7 +16,7 @@ pub(super) const RECIPE: Recipe = Recipe {
     about: "least mean squares: KLMS with the linear kernel",
     reference: "Widrow, Hoff 1960",
     // Weights do not grow, so nothing needs a budget; the ratio normalises itself, a fixed eta would diverge on large inputs.
-    parameters: &[ETA.preset(Preset::Off), RATIO.preset(Preset::Is(1.0)), BUDGET.preset(Preset::Off), FLOOR],
+    parameters: &[ETA.preset(Preset::Off), RATIO.preset(Preset::PerPower(1.0)), BUDGET.preset(Preset::Off), FLOOR],
     likelihood: Some(Likelihood::Features),
     look: (Hue::Grey, Dash::Dotted),
     make: Make::Filter(build, build),
@@ -45,7 +45,7 @@ pub struct Lms<T: Real> {
 impl<T: Real> Lms<T> {
     /// `taps` weights. A fixed `eta` is bounded by `1 / xᴴx`; the diffusion ratio normalises itself.
     pub fn new(taps: usize, gain: Gain) -> Result<Self> {
-        require(taps > 0, "taps", "at least 1", taps as f64)?;
+        check_taps(taps, MOST_TAPS)?;
         Ok(Self { gain: gain.check()?, weights: vec![Complex::zero(); taps], bounded: 0 })
     }
 }

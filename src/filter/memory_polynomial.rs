@@ -5,7 +5,7 @@ use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
 use super::registry::{Dash, Hue, Make, Parameter, Preset, Recipe, Settings, odd, shared::*};
-use super::{Adaptive, Filter, Portrait, Rls, finite, require, state};
+use super::{Adaptive, Filter, MOST_SQUARED, Portrait, Rls, check_taps, finite, require, state};
 use crate::{Error, Real, Result};
 
 pub(super) const RECIPE: Recipe = Recipe {
@@ -28,35 +28,41 @@ fn build<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> {
     if order % 2 == 0 {
         return Err(Error::parameter("order", "an odd number from 1 to 15", order));
     }
-    Ok(Box::new(MemoryPolynomial::new(taps, order.div_ceil(2), s.number(LAMBDA.name)?, s.number(REGULARIZATION.name)?)?))
+    let rms = s.spread() / (taps.max(1) as f64).sqrt();
+    Ok(Box::new(MemoryPolynomial::new(taps, order.div_ceil(2), rms, s.number(LAMBDA.name)?, s.number(REGULARIZATION.name)?)?))
 }
 
-/// `p = Σ_l Σ_k w_lk x_l |x_l|^(2k)`: odd powers of every tap, weights by [`Rls`].
+/// Envelopes above so many times the rms count as that one: there a polynomial knows nothing, and grows without bound.
+const REACH: f64 = 4.0;
+
+/// `p = Σ_l Σ_k w_lk u_l |u_l|^(2k)` with `u = x / rms`: odd powers of every tap, weights by [`Rls`].
 ///
-/// Kim and Konstantinou, *Digital predistortion of wideband signals based on power amplifier model with memory*, 2001. The powers are those of the input
-/// as it is: scale it to about unit rms, or the regularization weighs them unequally.
+/// Kim and Konstantinou, *Digital predistortion of wideband signals based on power amplifier model with memory*, 2001. Deviates in one thing: where `|u|` is above 4 the
+/// powers are those of 4, so that the polynomial goes on as a line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MemoryPolynomial {
     rls: Rls,
     terms: usize,
+    rms: f64,
     features: Vec<Complex64>,
 }
 
 impl MemoryPolynomial {
-    /// `taps` taps with `terms` odd powers each (2 means orders 1 and 3).
-    pub fn new(taps: usize, terms: usize, lambda: f64, regularization: f64) -> Result<Self> {
-        require((1..=8).contains(&terms), "order", "an odd number from 1 to 15", (2 * terms) as f64 - 1.0)?;
-        let rls = Rls::new(taps * terms, lambda, regularization)?;
-        Ok(Self { rls, terms, features: vec![Complex64::zero(); taps * terms] })
+    /// `taps` taps with `terms` odd powers each (2 means orders 1 and 3), for input of that `rms`; `regularization` in units of input power.
+    pub fn new(taps: usize, terms: usize, rms: f64, lambda: f64, regularization: f64) -> Result<Self> {
+        require((1..=8).contains(&terms), "order", "an odd number from 1 to 15", 2.0 * terms as f64 - 1.0)?;
+        require(rms > 0.0 && rms.is_finite(), "rms", "positive", rms)?;
+        check_taps(taps, MOST_SQUARED / terms)?;
+        let rls = Rls::new(taps * terms, lambda, regularization / (rms * rms))?;
+        Ok(Self { features: vec![Complex64::zero(); rls.size()], rls, terms, rms })
     }
 
     fn expand<T: Real>(&mut self, x: &[Complex<T>]) {
         assert_eq!(x.len() * self.terms, self.features.len(), "input length");
         for (features, x) in self.features.chunks_exact_mut(self.terms).zip(x) {
-            let mut power = Complex64::new(x.re.wide(), x.im.wide());
-            let square = power.norm_sqr();
+            let mut power = Complex64::new(x.re.wide(), x.im.wide()) / self.rms;
+            let square = power.norm_sqr().min(REACH * REACH);
             for f in features {
-                // A power that overflows counts as zero, as an input that is not finite does.
                 *f = if finite(power) { power } else { Complex64::zero() };
                 power *= square;
             }
@@ -78,13 +84,18 @@ impl Adaptive for MemoryPolynomial {
     }
 
     fn save(&self) -> Result<Vec<u8>> {
-        state::encode("memory polynomial", &(self.terms as u64, self.rls.save()?))
+        state::encode("memory polynomial", &(self.terms as u64, self.rms, self.rls.save()?))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<()> {
-        let (terms, rls): (u64, Vec<u8>) = state::decode("memory polynomial", bytes)?;
+        let (terms, rms, rls): (u64, f64, Vec<u8>) = state::decode("memory polynomial", bytes)?;
         state::same_shape("powers", terms as usize, self.terms)?;
-        self.rls.restore(&rls)
+        if !(rms > 0.0 && rms.is_finite()) {
+            return Err(Error::State("the rms of its input is no positive number".into()));
+        }
+        self.rls.restore(&rls)?;
+        self.rms = rms;
+        Ok(())
     }
 }
 
@@ -106,6 +117,7 @@ impl<T: Real> Filter<T> for MemoryPolynomial {
     }
 
     fn portrait(&self) -> Portrait {
-        Portrait::of_taps(self.rls.weights().iter().step_by(self.terms))
+        let taps: Vec<_> = self.rls.weights().iter().step_by(self.terms).map(|w| w / self.rms).collect();
+        Portrait::of_taps(&taps)
     }
 }

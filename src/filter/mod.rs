@@ -38,6 +38,7 @@
 //! tracker and hands it finite samples and the word whether to learn from them. A [`Filter`] that is given such a vector itself predicts zero or from
 //! what it knows, and does not learn. An update that would overflow is not made, so predictions are finite as long as the filter's numbers are in range.
 
+mod canceller;
 mod covariance;
 pub(crate) mod em;
 pub mod ensemble;
@@ -54,10 +55,12 @@ mod recipes;
 pub mod registry;
 mod residual;
 mod sliding;
+mod watch;
 mod windowed;
 
 #[cfg(feature = "blocks")]
 pub(crate) use guard::CleanWindow;
+pub use canceller::Canceller;
 pub use guard::Guard;
 pub use kernel_filter::Evict;
 pub(crate) use kernel_filter::{Admit, Dynamics, KernelFilter};
@@ -107,16 +110,22 @@ pub trait Adaptive: Send + 'static {
 }
 
 /// A filter on vectors: learns `y = f(x)` from one pair after the other.
-///
-/// A vector of another length than [`taps`](Self::taps) is a bug of the caller and panics.
 pub trait Filter<T: Real>: Adaptive + ToWindowed<T> {
     /// The length of the vectors that it takes.
     fn taps(&self) -> usize;
 
     /// What the filter expects for `x`; learns nothing.
+    ///
+    /// # Panics
+    ///
+    /// Where `x` has another length than [`taps`](Self::taps).
     fn predict(&mut self, x: &[Complex<T>]) -> Complex<T>;
 
     /// Predicts from `x`, then learns that `y` was right. Returns the prediction.
+    ///
+    /// # Panics
+    ///
+    /// As [`predict`](Self::predict).
     fn adapt(&mut self, x: &[Complex<T>], y: Complex<T>) -> Complex<T>;
 
     /// The variance of the last prediction, noise included, where the filter knows it.
@@ -150,10 +159,13 @@ pub trait Tracker<T: Real>: Adaptive {
     /// How many samples of `tx` a prediction looks at: behind a gap nothing is learned until so many have come.
     fn taps(&self) -> usize;
 
-    /// Predicts `rx.len()` samples and, where `learn`, learns them. All slices have one length, all samples are finite, and the window holds no gap
-    /// while `learn`: [`Guard`] sees to that.
+    /// Predicts `rx.len()` samples and, where `learn`, learns them. All samples are finite, and the window holds no gap while `learn`: [`Guard`] sees to that.
     ///
     /// `variance`, where given, receives the variance of each prediction, NaN where the tracker does not know it.
+    ///
+    /// # Panics
+    ///
+    /// Where the slices are not all of one length, before anything is learned.
     fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], variance: Option<&mut [T]>);
 
     /// How it is computed, to see that it is the fast form: see the [module's documentation](self).
@@ -227,6 +239,29 @@ impl<T: Real, F: Tracker<T> + ?Sized> Tracker<T> for Box<F> {
     fn portrait(&self) -> Portrait {
         (**self).portrait()
     }
+}
+
+/// The most taps of a filter, and of one whose cost grows with their square: what memory holds.
+pub(crate) const MOST_TAPS: usize = 1 << 20;
+pub(crate) const MOST_SQUARED: usize = 1 << 12;
+
+/// Refuses no taps, and more than `most`.
+pub(crate) fn check_taps(taps: usize, most: usize) -> Result<()> {
+    require(taps > 0, "taps", "at least 1", taps as f64)?;
+    if taps <= most { Ok(()) } else { Err(Error::parameter("taps", format!("at most {most}"), taps)) }
+}
+
+/// Refuses no centres, and more of `taps` complex numbers each than memory holds.
+pub(crate) fn check_budget(budget: usize, taps: usize) -> Result<()> {
+    require(budget > 0, "budget", "at least 1", budget as f64)?;
+    let most = (1 << 26) / taps.max(1);
+    if budget <= most { Ok(()) } else { Err(Error::parameter("budget", format!("at most {most} with {taps} taps"), budget)) }
+}
+
+/// What every tracker does with slices of unequal length: it panics.
+pub(crate) fn check_lengths<T>(tx: &[Complex<T>], rx: &[Complex<T>], prediction: &[Complex<T>], variance: Option<&[T]>) {
+    let lengths = [tx.len(), prediction.len(), variance.map_or(rx.len(), <[T]>::len)];
+    assert!(lengths == [rx.len(); 3], "tx, prediction and variance must have the {} samples of rx, not {lengths:?}", rx.len());
 }
 
 /// Sets `slot` to `value` when it lies in the range that `ok` describes.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::nlms_stream::NlmsStream;
 use super::registry::{Dash, Hue, Make, Parameter, Preset, Recipe, Settings, Unit, log, scaled, shared::*};
-use super::{Adaptive, Filter, Portrait, Tracker, finite, lms, require, set_in_range, state};
+use super::{Adaptive, Filter, MOST_TAPS, Portrait, Tracker, check_taps, finite, lms, set_in_range, state};
 use crate::{Error, Real, Result};
 
 pub(super) const RECIPE: Recipe = Recipe {
@@ -16,7 +16,7 @@ pub(super) const RECIPE: Recipe = Recipe {
     reference: "Nagumo, Noda 1967",
     parameters: &[
         Parameter::number("mu", "NLMS's step, between 0 and 2", Preset::Is(0.5), log(5e-3, 1.5)),
-        REGULARIZATION.preset(Preset::Is(1e-6)).within(scaled(1e-6, 10.0, Unit::InputPower)),
+        REGULARIZATION.preset(Preset::Power(1e-6)).within(scaled(1e-6, 10.0, Unit::InputPower)),
     ],
     likelihood: None,
     look: (Hue::Grey, Dash::Solid),
@@ -49,7 +49,7 @@ pub struct Nlms<T: Real> {
 impl<T: Real> Nlms<T> {
     /// `taps` weights, step `mu` in (0, 2), `regularization` in units of input power (it keeps silence from dividing by zero).
     pub fn new(taps: usize, mu: f64, regularization: f64) -> Result<Self> {
-        require(taps > 0, "taps", "at least 1", taps as f64)?;
+        check_taps(taps, MOST_TAPS)?;
         let mut nlms = Self { mu: T::zero(), regularization: T::zero(), weights: vec![Complex::zero(); taps] };
         nlms.set("mu", mu)?;
         nlms.set("regularization", regularization)?;

@@ -3,7 +3,7 @@
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Nlms, Portrait, Tracker, state};
+use super::{Adaptive, Nlms, Portrait, Tracker, check_lengths, state};
 use crate::simd::{GROUP, Level, NlmsRun};
 use crate::{Error, Real, Result};
 
@@ -116,6 +116,7 @@ impl<T: Real> Tracker<T> for NlmsStream<T> {
     }
 
     fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
+        check_lengths(tx, rx, prediction, variance.as_deref());
         if let Some(variance) = variance {
             variance.fill(T::nan());
         }

@@ -5,7 +5,7 @@ use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
 use super::registry::{self, Dash, Hue, Make, Parameter, Preset, Recipe, Settings, Values, shared::*};
-use super::{Adaptive, Guard, Portrait, Tracker, finite, state};
+use super::{Adaptive, Guard, Portrait, Tracker, check_lengths, finite, state};
 use crate::{Error, Real, Result};
 
 pub(super) const RECIPE: Recipe = Recipe {
@@ -87,7 +87,7 @@ impl<T: Real> Residual<T> {
     pub fn new(first: Box<dyn Tracker<T>>, second: Box<dyn Tracker<T>>) -> Self {
         Self {
             first,
-            second: Guard::new(second),
+            second: Guard::patient(second),
             moments: Moments::default(),
             prediction: vec![Complex::zero(); BLOCK],
             error: vec![Complex::zero(); BLOCK],
@@ -189,6 +189,7 @@ impl<T: Real> Tracker<T> for Residual<T> {
     }
 
     fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+        check_lengths(tx, rx, prediction, variance.as_deref());
         self.second.freeze(!learn);
         let mut at = 0;
         for (tx, rx) in tx.chunks(BLOCK).zip(rx.chunks(BLOCK)) {

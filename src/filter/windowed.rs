@@ -4,7 +4,7 @@ use num_complex::Complex;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
-use super::{Adaptive, Filter, Portrait, Tracker, require, state};
+use super::{Adaptive, Filter, MOST_TAPS, Portrait, Tracker, check_lengths, check_taps, state};
 use crate::{Error, Real, Result};
 
 /// The last `L` samples of a stream, newest first, zeros before the first sample.
@@ -20,7 +20,7 @@ pub struct Window<T: Real> {
 impl<T: Real> Window<T> {
     /// A window of `taps` zeros.
     pub fn new(taps: usize) -> Result<Self> {
-        require(taps > 0, "taps", "at least 1", taps as f64)?;
+        check_taps(taps, MOST_TAPS)?;
         Ok(Self::with(taps))
     }
 
@@ -118,6 +118,7 @@ impl<T: Real, F: Filter<T>> Tracker<T> for Windowed<T, F> {
     }
 
     fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+        check_lengths(tx, rx, prediction, variance.as_deref());
         for (i, ((&u, &y), p)) in tx.iter().zip(rx).zip(prediction).enumerate() {
             let x = self.window.push(u);
             *p = if learn { self.filter.adapt(x, y) } else { self.filter.predict(x) };

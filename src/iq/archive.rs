@@ -5,6 +5,7 @@ use std::io::{Read, Seek};
 use std::path::Path;
 
 use super::sigmf::{MAX_META_BYTES, Meta, read_small};
+use crate::error::short;
 use crate::{Error, Result};
 
 /// More members than this and it is no recording.
@@ -24,9 +25,9 @@ pub(crate) fn locate(path: &Path, mut file: &File) -> Result<(Meta, u64, u64)> {
     }
     file.rewind().map_err(|e| Error::io(path, e))?;
     let mut archive = tar::Archive::new(file);
-    let entries = archive.entries_with_seek().map_err(|e| bad(0, format!("not a tar archive: {e}")))?;
+    let entries = archive.entries_with_seek().map_err(|e| bad(0, format!("not a tar archive: {}", short(&e.to_string()))))?;
     for (count, entry) in entries.enumerate() {
-        let mut entry = entry.map_err(|e| bad(0, format!("not a whole tar archive: {e}")))?;
+        let mut entry = entry.map_err(|e| bad(0, format!("not a whole tar archive: {}", short(&e.to_string()))))?;
         if count >= MAX_MEMBERS {
             return Err(bad(entry.raw_header_position(), format!("more than {MAX_MEMBERS} members")));
         }

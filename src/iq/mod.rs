@@ -20,6 +20,7 @@ pub mod align;
 mod archive;
 mod datatype;
 mod format;
+mod hash;
 mod pair;
 mod recording;
 mod segment;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::Recording;
-use super::recording::sha512;
+use super::hash::sha512;
 use super::sigmf::{self, Extension, VERSION, declare, parse_json, plain_name, read_small};
 
 use crate::{Error, Result, files};

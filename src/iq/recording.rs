@@ -5,8 +5,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use num_complex::Complex32;
-use sha2::{Digest, Sha512};
 
+use super::hash::sha512;
 use super::segment::segments;
 use super::sigmf::{self, Meta, read_small};
 use super::{Format, Gap, Segment, archive, spool, wav};
@@ -157,6 +157,14 @@ impl Recording {
             not_finite: None,
             refuse: false,
         })
+    }
+
+    /// The same recording from its start, to be read beside this one.
+    pub(crate) fn reopen(&self) -> Result<Self> {
+        let file = File::open(&self.data).map_err(|e| Error::io(&self.data, e))?;
+        let mut again = Self::new(self.meta.clone(), self.format, self.data.clone(), file, self.range.0, self.range.1)?;
+        again.channel = self.channel;
+        Ok(again)
     }
 
     /// What the recording says of itself.
@@ -396,23 +404,4 @@ impl Recording {
         }
         Ok(true)
     }
-}
-
-/// The SHA-512 of all that a reader delivers, in hexadecimal digits.
-pub(crate) fn sha512(path: &Path, mut reader: impl Read) -> Result<String> {
-    let mut hash = Sha512::new();
-    let mut block = vec![0; 1 << 16];
-    loop {
-        match reader.read(&mut block) {
-            Ok(0) => return Ok(hex(hash)),
-            Ok(n) => hash.update(&block[..n]),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(Error::io(path, e)),
-        }
-    }
-}
-
-/// A finished hash in hexadecimal digits.
-pub(crate) fn hex(hash: Sha512) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -57,7 +57,7 @@ pub(crate) fn segments(meta: &Meta, frame: u64, offset: u64, bytes: u64) -> Resu
             .sample_start
             .checked_sub(first)
             .ok_or_else(|| (field("sample_start"), format!("{} lies before core:offset {first}", capture.sample_start)))?;
-        // A recorder that was killed after a gap leaves a capture that has no sample yet.
+        // A gap behind the last sample is a capture without samples.
         let after_a_gap = capture.global_index.is_some() && i > 0;
         if start > total || (start == total && start > 0 && !after_a_gap) {
             return Err((field("sample_start"), format!("{start} lies past the end of the data, which has {total} samples")));

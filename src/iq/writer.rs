@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use num_complex::Complex32;
 use sha2::{Digest, Sha512};
 
-use super::recording::hex;
+use super::hash::hex;
 use super::sigmf::{self, Annotation, Capture, Meta};
 use crate::{Error, Result, files};
 
@@ -173,9 +173,6 @@ impl Writer {
     pub fn finish(mut self) -> Result<Meta> {
         self.write_block()?;
         self.meta.global.sha512 = Some(hex(self.hash.clone()));
-        // A gap at the end: nothing came after it.
-        let len = self.len;
-        self.meta.captures.retain(|c| c.sample_start == 0 || c.sample_start < len);
         self.write_meta()?;
         self.finished = true;
         Ok(self.within_data())

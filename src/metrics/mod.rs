@@ -4,6 +4,7 @@
 
 mod amplifier;
 mod error;
+mod linearity;
 mod percentile;
 mod series;
 mod spectrum;
@@ -16,6 +17,7 @@ use crate::Real;
 pub use amplifier::AmPoint;
 pub use amplifier::{AmCurve, papr_db, power};
 pub use error::{Ber, Evm};
+pub use linearity::{Band, LEAST_OVERSAMPLING, Linearity, linearity};
 pub use percentile::Percentiles;
 pub use series::{Row, Series, nmse_db};
 pub(crate) use spectrum::Psd;

@@ -5,7 +5,7 @@ use num_complex::Complex32;
 use super::{Config, Packet};
 use crate::{dsp::db, metrics::Evm};
 
-/// Packets, how well they were read, and points for a picture; memory stays bounded but for the bits.
+/// Packets, how well they were read, and points for a picture; memory stays bounded but for the list of packets and their bits, which can be [limited](Self::most).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reception {
     /// Packets found.
@@ -26,6 +26,10 @@ pub(crate) struct Reception {
     pub before: Vec<Complex32>,
     /// Data bits, or decided payload bits without a code, packet by packet; empty for lost packets.
     pub bits: Vec<Vec<u8>>,
+    /// How many packets are listed at most, the first ones; all without it.
+    pub most: Option<usize>,
+    /// Sums of SNR in dB and of offsets.
+    sums: (f64, f64),
 }
 
 /// One packet in a table.
@@ -64,29 +68,24 @@ impl Reception {
         self.decoded += u64::from(read.is_some());
         self.helped += u64::from(read.is_some() && packet.feedbacks > 0);
         self.evm.merge(&packet.evm);
-        self.packets.push(Line {
-            start: packet.start,
-            snr_db: db(packet.snr, 1.0),
-            offset: packet.offset,
-            evm_percent: packet.evm.percent(),
-            decoded: read.is_some(),
-        });
+        let snr_db = db(packet.snr, 1.0);
+        self.sums = (self.sums.0 + snr_db, self.sums.1 + packet.offset);
         keep(&mut self.points, &packet.points);
-        self.bits.push(read.unwrap_or_default());
+        if self.most.is_none_or(|most| self.packets.len() < most) {
+            let (start, offset, evm_percent, decoded) = (packet.start, packet.offset, packet.evm.percent(), read.is_some());
+            self.packets.push(Line { start, snr_db, offset, evm_percent, decoded });
+            self.bits.push(read.unwrap_or_default());
+        }
     }
 
     /// Mean SNR in dB.
     pub(crate) fn snr_db(&self) -> f64 {
-        self.mean(|line| line.snr_db)
+        self.sums.0 / self.found.max(1) as f64
     }
 
     /// Mean carrier offset in cycles a sample.
     pub(crate) fn offset(&self) -> f64 {
-        self.mean(|line| line.offset)
-    }
-
-    fn mean(&self, value: impl Fn(&Line) -> f64) -> f64 {
-        self.packets.iter().map(value).sum::<f64>() / self.packets.len().max(1) as f64
+        self.sums.1 / self.found.max(1) as f64
     }
 }
 

@@ -1,10 +1,10 @@
 //! The marks of one panel, from data to px.
 
 use super::axis::{Axis, Scale};
-use super::colour::{Dash, FRAME, INK, Style, WHITE, viridis};
+use super::colour::{Dash, FRAME, Style, WHITE, viridis};
 use super::figure::{Mark, Panel};
 use super::scene::{Anchor, Point, Rect, Scene, Shape};
-use super::{legend, reduce, text};
+use super::{legend, reduce};
 
 /// A frame in px and the ranges that it shows.
 pub(crate) struct Place {
@@ -70,8 +70,6 @@ pub(crate) fn scales(panel: &Panel) -> (Scale, Scale) {
                 ys.extend(grid.y);
                 y_pad = 0.0;
             }
-            Mark::Rule { upright, at, .. } => if *upright { &mut xs } else { &mut ys }.push(*at),
-            Mark::Note { .. } => {}
         }
     }
     (Scale::around(&panel.x, xs.into_iter(), x_pad), Scale::around(&panel.y, ys.into_iter(), y_pad))
@@ -107,7 +105,7 @@ pub(crate) fn marks(scene: &mut Scene, panel: &Panel, place: &Place, size: f64) 
     let mut lines = lines.into_iter();
     for mark in &panel.marks {
         let mark = if is_line(&mark) { lines.next().unwrap_or(mark) } else { mark };
-        draw(scene, mark, panel, place, size);
+        draw(scene, mark, panel, place);
     }
     if scene.shapes.len() == before && !panel.marks.is_empty() {
         let centre = (place.frame.x + place.frame.w / 2.0, place.frame.y + place.frame.h / 2.0);
@@ -115,7 +113,7 @@ pub(crate) fn marks(scene: &mut Scene, panel: &Panel, place: &Place, size: f64) 
     }
 }
 
-fn draw(scene: &mut Scene, mark: &Mark, panel: &Panel, place: &Place, size: f64) {
+fn draw(scene: &mut Scene, mark: &Mark, panel: &Panel, place: &Place) {
     let frame = place.frame;
     let at = |p: [f64; 2]| place.point(&panel.x, &panel.y, p);
     match mark {
@@ -201,14 +199,6 @@ fn draw(scene: &mut Scene, mark: &Mark, panel: &Panel, place: &Place, size: f64)
                 }
             }
         }
-        Mark::Rule { upright, at, text: words } => rule(scene, panel, place, (*upright, *at, words), size),
-        Mark::Note { at: point, text: words } => {
-            let Some((x, y)) = at(*point).filter(|p| frame.contains(*p)) else { return };
-            let right = x + 7.0 + text::width(words, size) <= frame.right();
-            let (x, anchor) = if right { (x + 7.0, Anchor::Start) } else { (x - 7.0, Anchor::End) };
-            let y = (y + 0.36 * size).clamp(frame.y + size, frame.bottom() - 3.0);
-            scene.shapes.push(Shape::Text { at: (x, y), text: words.clone(), size, anchor, colour: INK, upright: false, rim: true });
-        }
     }
 }
 
@@ -240,36 +230,6 @@ fn heat(scene: &mut Scene, panel: &Panel, place: &Place, grid: &super::Grid) {
     let shade = |&value: &f64| viridis(if axis.takes(value) { scale.at(value) } else { f64::NAN });
     let pixels = values.chunks_exact(columns).rev().flat_map(|row| row.iter().map(shade)).collect();
     scene.shapes.push(Shape::Image { place: Rect { x: a.0, y: a.1, w, h }, columns, pixels });
-}
-
-fn rule(scene: &mut Scene, panel: &Panel, place: &Place, (upright, at, words): (bool, f64, &str), size: f64) {
-    let frame = place.frame;
-    let style = Style::solid(FRAME, 1.2).dash(Dash::Dashed);
-    if !(if upright { &panel.x } else { &panel.y }).takes(at) {
-        return;
-    }
-    let (a, b) = if upright {
-        let x = place.across(at);
-        ((x, frame.y), (x, frame.bottom()))
-    } else {
-        let y = place.up(at);
-        ((frame.x, y), (frame.right(), y))
-    };
-    if !frame.contains(a) {
-        return;
-    }
-    scene.line(&[a, b], style);
-    let size = size - 1.0;
-    let (point, anchor) = if upright {
-        let left = a.0 + 5.0 + text::width(words, size) > frame.right();
-        ((if left { a.0 - 5.0 } else { a.0 + 5.0 }, frame.y + size + 3.0), if left { Anchor::End } else { Anchor::Start })
-    } else {
-        let y = if a.1 - size - 4.0 < frame.y { a.1 + size + 2.0 } else { a.1 - 4.0 };
-        ((frame.right() - 6.0, y), Anchor::End)
-    };
-    if !words.is_empty() {
-        scene.shapes.push(Shape::Text { at: point, text: words.to_owned(), size, anchor, colour: INK, upright: false, rim: true });
-    }
 }
 
 /// Joins segments end to end, so that dashes run along the whole line.

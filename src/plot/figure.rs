@@ -1,7 +1,7 @@
 //! What a picture shows, as plain numbers: nothing here is rounded, thinned out or clipped.
 
 use super::axis::Axis;
-use super::colour::{Dash, Style, style_of};
+use super::colour::{Style, style_of};
 
 /// A page of panels under one title.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,22 +138,6 @@ pub(crate) enum Mark {
         /// Heights, each with the style of its line.
         levels: Vec<(f64, Style)>,
     },
-    /// A thin line across the whole panel.
-    Rule {
-        /// Upright at an x rather than level at a y.
-        upright: bool,
-        /// Where.
-        at: f64,
-        /// What it stands for.
-        text: String,
-    },
-    /// A word at a point, to the right of it.
-    Note {
-        /// Where.
-        at: [f64; 2],
-        /// What is written there.
-        text: String,
-    },
 }
 
 impl Mark {
@@ -164,9 +148,10 @@ impl Mark {
     }
 
     /// Dots in the colours of `name`.
+    #[cfg(test)]
     pub(crate) fn dots(name: impl Into<String>, points: Vec<[f64; 2]>) -> Self {
         let name = name.into();
-        Self::Dots { style: style_of(&name).width(5.0).dash(Dash::Solid), name, points, ring: false }
+        Self::Dots { style: style_of(&name).width(5.0).dash(super::colour::Dash::Solid), name, points, ring: false }
     }
 
     /// The name in the legend; empty for marks without one.
@@ -238,12 +223,8 @@ impl Panel {
         Self { height, ..self }
     }
 
-    /// The mark that the legend calls `name`.
-    pub(crate) fn mark(&self, name: &str) -> Option<&Mark> {
-        self.marks.iter().find(|mark| mark.name() == name)
-    }
-
     /// The points of the line or dots that the legend calls `name`.
+    #[cfg(test)]
     pub(crate) fn points(&self, name: &str) -> Option<&[[f64; 2]]> {
         self.marks.iter().find_map(|mark| match mark {
             Mark::Line { name: own, points, .. } | Mark::Dots { name: own, points, .. } if own == name => Some(points.as_slice()),

@@ -7,7 +7,7 @@
 //! In the SVG each `<g class="panel">` carries its frame (`data-frame`, left, top, width and height in px) and ranges (`data-x`, `data-y`), and each line its
 //! name (`data-name`), so that the numbers can be read back from a picture.
 
-mod axis;
+pub(crate) mod axis;
 mod colour;
 mod draw;
 mod figure;
@@ -24,11 +24,11 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use axis::{Axis, number, short};
+pub(crate) use axis::Axis;
 #[cfg(feature = "cli")]
 pub(crate) use colour::viridis;
-pub(crate) use colour::{Colour, Dash, Style, style_at, style_of, styles_of};
-pub(crate) use figure::{Figure, Grid, Inset, Mark, Panel};
+pub(crate) use colour::{Style, style_at, style_of, styles_of};
+pub(crate) use figure::{Figure, Grid, Mark, Panel};
 pub(crate) use run::{NmseCurve, Part, Series, Taps, Weights, lines, nmse_over_time, taps_over_time, weights};
 pub(crate) use signal::{AmplifierCurve, Constellation, Histogram, am_am_pm, constellations, envelope_histogram, psd, spectrogram};
 pub(crate) use study::{Bar, Candidate, Field, bars, fields, landscape, repeats};
@@ -42,6 +42,7 @@ impl Figure {
     }
 
     /// The picture as PNG, two pixels for each px of the SVG.
+    #[cfg(test)]
     pub(crate) fn png(&self) -> Result<Vec<u8>> {
         png::write(&layout::scene(self))
     }

@@ -24,6 +24,7 @@ impl Series {
     }
 
     /// A line through `values` at `start`, `start + step`, ...
+    #[cfg(test)]
     pub(crate) fn evenly(name: impl Into<String>, start: f64, step: f64, values: &[f64]) -> Self {
         Self::new(name, values.iter().enumerate().map(|(i, &v)| [start + step * i as f64, v]).collect())
     }
@@ -81,8 +82,6 @@ pub(crate) enum Part {
     Magnitude,
     /// Real part, as in the paper's figure 5.
     Real,
-    /// Imaginary part.
-    Imaginary,
     /// Angle in degrees, from −180 to 180; a line that would jump from one end to the other is broken.
     Phase,
 }
@@ -106,7 +105,6 @@ pub(crate) fn taps_over_time(title: impl Into<String>, time: Axis, channels: &[T
     let (label, unit, pick): (_, _, fn(Complex64) -> f64) = match part {
         Part::Magnitude => ("|h|", "", |h| h.norm()),
         Part::Real => ("Re h", "", |h| h.re),
-        Part::Imaginary => ("Im h", "", |h| h.im),
         Part::Phase => ("arg h", "°", |h| h.arg().to_degrees()),
     };
     let several = channels.len() > 1;
@@ -116,7 +114,7 @@ pub(crate) fn taps_over_time(title: impl Into<String>, time: Axis, channels: &[T
     let (lo, hi) = match part {
         Part::Magnitude => (0.0, hi),
         Part::Phase => (-180.0, 180.0),
-        Part::Real | Part::Imaginary => (lo, hi),
+        Part::Real => (lo, hi),
     };
     let mut figure = Figure::new(title).columns(if several { 2 } else { 1 });
     for channel in channels {

@@ -118,6 +118,7 @@ pub(crate) struct Histogram {
 
 impl Histogram {
     /// The finite ones of `values` in `bins` equal bins from the smallest to the largest of them.
+    #[cfg(test)]
     pub(crate) fn of(name: impl Into<String>, values: &[f64], bins: usize) -> Self {
         let name = name.into();
         let finite = || values.iter().copied().filter(|v| v.is_finite());

@@ -165,6 +165,7 @@ fn what_cannot_be_written_is_found_out_at_once() {
         "track tx.cf32 rx.cf32 --filter nlms --json /proc/nothing.json",
         "track tx.cf32 rx.cf32 --filter nlms --json missing/a.json",
         "track tx.cf32 rx.cf32 --filter nlms --json .",
+        "track tx.cf32 rx.cf32 --filter nlms --json file.json/",
         "inspect rx.cf32 --json missing/a.json",
         "inspect rx.cf32 --plot missing/a",
         "fit t.csv -o missing/a.csv",
@@ -201,8 +202,23 @@ fn a_full_disk_takes_the_file_and_not_the_table() {
         assert!(done.stderr.contains("/dev/full") && done.stderr.contains("No space left"), "{arguments}: {}", done.stderr);
         assert!(done.out().contains(said), "{arguments}: {}", done.out());
     }
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = bench.command(&["inspect", "rx.cf32"]).stdout(full).status().unwrap();
+    assert_eq!(status.code(), Some(1), "a table that was not printed");
     // The rest is written all the same.
     assert!(bench.at("o/report.html").exists() && bench.at("params.toml").exists());
     assert_eq!(bench.run("fit t.csv -o /dev/full").code, Some(1));
     assert_eq!(bench.run("track tx.cf32 rx.cf32 --filter nlms --predictions /dev/full").code, Some(1));
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_a_failed_write() {
+    let bench = Bench::new();
+    let kaflow = assert_cmd::cargo::cargo_bin!("kaflow").display().to_string();
+    let limited = |arguments: &str| {
+        let mut shell = std::process::Command::new("sh");
+        crate::done(shell.current_dir(bench.at("")).args(["-c", &format!("ulimit -f 1; exec {kaflow} {arguments}")]))
+    };
+    let done = limited("simulate --samples 1e5 --out s");
+    assert!(done.code == Some(1) && done.stderr.contains("File too large"), "{:?} {}", done.code, done.stderr);
 }

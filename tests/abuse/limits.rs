@@ -19,7 +19,8 @@ fn a_budget_takes_no_more_memory_than_the_samples_need() {
 fn what_memory_cannot_hold_is_refused_before_the_run() {
     let bench = Bench::new();
     bench.refuses("track --samples 1e12 --filter fklms --budget 1e9", &["--budget", "memory", "GB"]);
-    bench.refuses("track --samples 500 --filter fklms --budget 1e15", &["--budget"]);
+    bench.refuses("track --samples 1e12 --filter krlst --budget 1e6", &["--budget", "got 1e6"]);
+    bench.refuses("tune tx.cf32 rx.cf32 --filter fklms --budget 1e9 --candidates 2", &["--budget", "memory"]);
     bench.refuses("track --samples 500 --filter mp-rls --order 15 --taps 4096", &["--taps", "memory"]);
     bench.refuses("track --samples 500 --filter ensemble --taps 4096", &["--taps"]);
 }

@@ -3,8 +3,11 @@
 
 mod conventions;
 mod files;
+mod fuzz;
 mod limits;
 mod pipes;
+#[cfg(feature = "soapy")]
+mod radio;
 mod sigmf;
 mod signals;
 mod words;

@@ -51,7 +51,7 @@ fn captures_lie_within_the_data() {
         write(&bench, version, captures);
         bench.refuses("inspect a", &["sample_start"]);
     }
-    // What a recorder leaves that was killed after a gap.
+    // A gap behind the last sample.
     write(&bench, version, r#"{"core:sample_start": 0}, {"core:sample_start": 3000, "core:global_index": 5000}"#);
     bench.works("inspect a");
 }

@@ -100,7 +100,7 @@ fn errors_name_the_option_and_the_value_as_typed() {
         (format!("{track} nlms --threads 0"), ["--threads", "got 0"]),
         (format!("{track} nlms --skip 1e6"), ["--skip", "got 1e6"]),
         (format!("{track} nlms --mu nonsense"), ["--mu", "'nonsense'"]),
-        (format!("{track} nlms --samples 1.5"), ["--samples", "1.5"]),
+        ("track --filter nlms --samples 1.5".into(), ["--samples", "1.5"]),
         (format!("{track} nlms --align x"), ["align", "x"]),
         ("simulate --out s --carrier-offset-hz 1e12".into(), ["--carrier-offset-hz", "Hz"]),
         ("simulate --out s --linewidth-hz=-5".into(), ["--linewidth-hz", "Hz"]),
@@ -122,6 +122,24 @@ fn errors_name_the_option_and_the_value_as_typed() {
     ] {
         bench.refuses(&arguments, &words);
     }
+}
+
+#[test]
+fn what_a_file_says_is_blamed_on_the_file() {
+    let bench = Bench::new();
+    for (text, words) in [
+        ("[nlms]\nmu = 5\n", ["bad.toml: [nlms]", "got 5"]),
+        ("[nlms]\nmu = \"fast\"\n", ["bad.toml: [nlms]", "fast"]),
+        ("[nlms]\nsigma = 1\n", ["bad.toml: [nlms]", "sigma"]),
+        ("mu = 1\n", ["bad.toml: line 1", "mu"]),
+        ("[nlms]\nmu = [\n", ["bad.toml: line", "array"]),
+    ] {
+        std::fs::write(bench.at("bad.toml"), text).unwrap();
+        let words: Vec<_> = if text == "mu = 1\n" { vec![words[0]] } else { words.to_vec() };
+        bench.refuses("track --samples 500 --filter nlms --params bad.toml", &words);
+    }
+    std::fs::write(bench.at("twice.csv"), "x0,x0,y\n1,2,3\n").unwrap();
+    bench.refuses("fit twice.csv", &["twice.csv", "x0", "twice"]);
 }
 
 #[test]

@@ -34,7 +34,8 @@ struct Slurm {
 impl Slurm {
     /// None, loudly, where it cannot be had.
     fn start() -> Option<Self> {
-        let says = |program: &str, word: &str| Command::new(program).arg(word).output().ok().filter(|said| said.status.success());
+        // Whether it can be started: without a configuration, sbatch does not even tell its version.
+        let says = |program: &str, word: &str| Command::new(program).arg(word).output().ok();
         let missing = ["slurmctld", "slurmd", "sbatch"].into_iter().find(|program| says(program, "-V").is_none());
         let root = says("id", "-u").is_some_and(|said| said.stdout.starts_with(b"0\n"));
         if missing.is_some() || !root {
@@ -128,11 +129,13 @@ fn an_array_whose_node_crashes_merges_to_the_bytes_of_a_serial_run() {
         assert!(said.contains("100 tasks") && said.contains("Submitted batch job"), "{said}");
         slurm.until("some shards are done", || done() > 4);
         slurm.crash_the_node();
+        // The trial's file and those of 25 shards: some are still to come.
+        assert!(done() < 26, "the array was faster than the crash");
         std::thread::sleep(Duration::from_secs(1));
         slurm.start_the_node();
         slurm.until("the array has ended", || slurm.ask("squeue", &["-h"]).trim().is_empty());
-        let hosts: Value = study.results("array").iter().map(|line| line["host"].clone()).collect();
-        assert_eq!(hosts.as_array().unwrap().len(), 100, "{}", fs::read_to_string(slurm.folder.path().join("controller.log")).unwrap());
+        let log = || fs::read_to_string(slurm.folder.path().join("controller.log")).unwrap();
+        assert_eq!(study.results("array").len(), 100, "{}", log());
     } else {
         // The last ones first, two at a time, one of them killed.
         let shard = |number: u32| {

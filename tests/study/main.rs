@@ -27,27 +27,27 @@ set.budget = 50
 grid.lambda = [0.99, 0.999]
 "#;
 
-pub struct Study {
+pub(crate) struct Study {
     folder: tempfile::TempDir,
 }
 
 impl Study {
-    pub fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("s.toml"), text).unwrap();
         Self { folder }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
     /// `kaflow` in the folder, whatever scheduler these tests themselves run under.
-    pub fn kaflow(&self, words: &[&str]) -> Command {
+    pub(crate) fn kaflow(&self, words: &[&str]) -> Command {
         let mut command = Command::cargo_bin("kaflow").unwrap();
         command.current_dir(self.folder.path()).args(words);
         ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"].iter().for_each(|name| {
@@ -57,12 +57,12 @@ impl Study {
     }
 
     /// `kaflow study WHAT s.toml ...`.
-    pub fn study(&self, what: &str, words: &[&str]) -> Assert {
+    pub(crate) fn study(&self, what: &str, words: &[&str]) -> Assert {
         self.kaflow(&[&["study", what, "s.toml"], words].concat()).assert()
     }
 
     /// All results of a folder, by task; the order of the lines is that of the machine.
-    pub fn results(&self, folder: &str) -> Vec<serde_json::Value> {
+    pub(crate) fn results(&self, folder: &str) -> Vec<serde_json::Value> {
         let mut lines: Vec<serde_json::Value> = files(&self.path(folder).join("tasks"))
             .iter()
             .flat_map(|path| fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<_>>())
@@ -73,17 +73,17 @@ impl Study {
 }
 
 /// The files in a folder, by name.
-pub fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<_> = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files
 }
 
-pub fn stdout(run: &Assert) -> String {
+pub(crate) fn stdout(run: &Assert) -> String {
     String::from_utf8_lossy(&run.get_output().stdout).into_owned()
 }
 
-pub fn stderr(run: &Assert) -> String {
+pub(crate) fn stderr(run: &Assert) -> String {
     String::from_utf8_lossy(&run.get_output().stderr).into_owned()
 }
 
@@ -91,7 +91,7 @@ pub fn stderr(run: &Assert) -> String {
 pub const MERGED: [&str; 5] = ["table.csv", "table.ndjson", "report.html", "filters.svg", "curves.svg"];
 
 /// Both folders were merged to the same bytes.
-pub fn assert_merged_alike(study: &Study, a: &str, b: &str) {
+pub(crate) fn assert_merged_alike(study: &Study, a: &str, b: &str) {
     for name in MERGED {
         assert_eq!(study.read(&format!("{a}/{name}")), study.read(&format!("{b}/{name}")), "{name}");
     }

@@ -87,3 +87,12 @@ fn a_task_is_the_run_of_track_to_the_bit() {
         }
     }
 }
+
+#[test]
+fn the_example_is_a_study() {
+    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/study.toml");
+    let study = Study::new("");
+    let said = stdout(&study.kaflow(&["study", "plan", "--out", "a"]).arg(&example).assert().success());
+    // 3 x 5 scenarios, 10 seeds, two filters as they are and one with three values.
+    assert!(said.contains("750 tasks"), "{said}");
+}

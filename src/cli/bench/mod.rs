@@ -3,6 +3,7 @@
 mod block;
 mod ensemble;
 mod measure;
+mod predistort;
 #[cfg(feature = "soapy")]
 mod radio;
 mod receiver;
@@ -55,13 +56,14 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let taps = bench.taps()?;
     let calls = bench.calls()?;
     let receivers = bench.receivers()?;
+    let predistorters = bench.predistorters()?;
     let radio = bench.radio()?;
     let dashboard = bench.dashboard()?;
 
     if let Some(path) = &args.json {
         let all = json!({
             "level": Level::current().to_string(), "cores": cores, "precision": "f32",
-            "filters": filters, "blocks": blocks, "threads": threads, "budgets": budgets, "largest_budget": keeps_up, "taps": taps, "latency": calls, "receivers": receivers, "radio": radio, "dashboard": dashboard,
+            "filters": filters, "blocks": blocks, "threads": threads, "budgets": budgets, "largest_budget": keeps_up, "taps": taps, "latency": calls, "receivers": receivers, "predistorters": predistorters, "radio": radio, "dashboard": dashboard,
         });
         super::json::write(path, "bench", all)?;
     }
@@ -298,6 +300,18 @@ impl Bench {
             let what = format!("{method}{}", if learned { ", learned curve" } else { "" });
             say!("{what:<35} {rate:>9.2}  {goal}");
             rows.push(json!({ "receiver": method.name(), "learned": learned, "msps": rate }));
+        }
+        Ok(rows)
+    }
+
+    /// Digital predistortion.
+    fn predistorters(&mut self) -> Result<Vec<Value>> {
+        say!("\n{:<35} {:>9}  {}", "predistorter, one core", "MS/s", "goal");
+        let mut rows = Vec::new();
+        for (memory, goal) in [(0, ""), (3, ">= 20")] {
+            let rate = predistort::rate(memory, &self.signal, self.rounds)? / 1e6;
+            say!("{:<35} {rate:>9.2}  {goal}", format!("memory {memory}"));
+            rows.push(json!({ "memory": memory, "msps": rate, "goal": goal }));
         }
         Ok(rows)
     }

@@ -18,6 +18,7 @@ use num_complex::Complex32;
 use serde_json::json;
 
 use super::interrupt;
+use super::receive::Listener;
 use super::recordings::understood;
 use super::run::{
     Sent, Subject, Waveform,
@@ -30,21 +31,26 @@ use crate::blocks::{Drive, End, Health, IqSink, Radio, RadioConfig, SyncStatus, 
 use crate::filter::registry::Settings;
 use crate::flowgraphs::track::{self as graph, Filter, Outcome, Plan, Source, View, Watch};
 use crate::iq::{Recording, State};
-use crate::ofdm::{self, RandomBits, Transmitter};
+use crate::ofdm::{self, Code, RandomBits, Transmitter};
 use crate::{Error, Result, files, metrics, radio};
 use keep_up::KeepUp;
 
 /// What runs when nobody says: a linear filter, and one that knows that amplifiers saturate.
 const DEFAULT: [&str; 2] = ["nlms", "ensemble"];
+/// And what cancels.
+const CANCEL: [&str; 1] = ["canceller"];
 
 /// Between two lines.
 const SECOND: Duration = Duration::from_secs(1);
+
+/// The folder in that of the report for what packets say.
+const PACKETS: &str = "packets";
 
 /// The time that a radio may take to begin.
 const START: Duration = Duration::from_millis(500);
 
 pub(super) fn run(args: Args) -> Result<()> {
-    let choices = filters::choose(&args.filters.wanted(&DEFAULT, args.params.as_ref())?, "filter", &filters::streams())?;
+    let choices = filters::choose(&args.filters.wanted(if args.cancel.is_some() { &CANCEL } else { &DEFAULT }, args.params.as_ref())?, "filter", &filters::streams())?;
     let sweep = args.sweep()?;
     args.check_outputs(sweep.is_some())?;
     // What is wrong with the rest shows at any rate.
@@ -61,12 +67,17 @@ pub(super) fn run(args: Args) -> Result<()> {
     }
     allow(&args, &config)?;
     args.output.out.as_deref().map_or(Ok(()), files::make_folder)?;
-    let session = Session { args: &args, choices: &choices, frame: &frame, waveform };
+    let listener = args.listener(waveform.as_ref())?;
+    let session = Session { args: &args, choices: &choices, frame: &frame, waveform, listener };
     match sweep {
         Some(gains) => sweep::run(&session, &config, &gains),
         None => {
             let (subject, outcome) = session.run(&config, args.seconds)?;
             report::write(&args.output, &subject, &outcome)?;
+            if let Some(listener) = &session.listener {
+                let samples = outcome.sync.first().map_or(0, |sync| sync.pairs);
+                listener.report("packets received", samples, args.output.out.as_deref().map(|out| out.join(PACKETS)).as_deref())?;
+            }
             outcome.fault.map_or(Ok(()), Err)
         }
     }
@@ -85,8 +96,18 @@ fn frame(args: &Args, rate: f64) -> Result<(Vec<Complex32>, Option<ofdm::Config>
         return Ok((frame.iter().map(|z| z * power.sqrt().recip() as f32).collect(), None));
     }
     let config = args.waveform(rate)?;
-    let mut bits = vec![0; config.payload_bits()];
-    RandomBits::new(config.seed).fill(&mut bits);
+    let random = |bits: usize| {
+        let mut random = vec![0; bits];
+        RandomBits::new(config.seed).fill(&mut random);
+        random
+    };
+    let bits = match config.code {
+        Some(rate) => {
+            let code = Code::new(&config, rate)?;
+            code.encode(&random(code.data_bits()))
+        }
+        None => random(config.payload_bits()),
+    };
     let mut frame = vec![Complex32::ZERO; config.frame_samples()];
     Transmitter::new(config.clone(), ofdm::Source::Repeat(bits))?.fill(&mut frame);
     Ok((frame, Some(config)))
@@ -131,6 +152,7 @@ struct Session<'a> {
     choices: &'a [Choice],
     frame: &'a [Complex32],
     waveform: Option<ofdm::Config>,
+    listener: Option<Listener>,
 }
 
 impl Session<'_> {
@@ -152,7 +174,9 @@ impl Session<'_> {
                 let name = choice.recipe.name;
                 let name = if self.args.channel.len() > 1 { format!("{name} rx{channel}") } else { name.to_owned() };
                 let track = Track::new(tracker).metrics_every(every, self.args.output.skip).observed();
-                filters.push(Filter { name, track, prediction: None, error: None });
+                let first = channels.is_empty() && filters.is_empty();
+                let error = self.args.cancel.as_deref().filter(|_| first).map(|path| recorder::cancelled(path, rate, config.frequency, self.args.output.force));
+                filters.push(Filter { name, track, prediction: None, error: error.transpose()? });
             }
             channels.push(filters);
         }
@@ -193,6 +217,7 @@ impl Session<'_> {
             filters: channels,
             advance: survey.advance,
             samples,
+            receive: self.listener.as_ref().map(|listener| listener.block(rate)).transpose()?,
             ..Plan::default()
         };
         if let Some(record) = &record {
@@ -206,7 +231,7 @@ impl Session<'_> {
         let source = Source::Radio(Box::new(radio), self.frame.to_vec(), self.args.amplitude());
         let mut outcome = graph::run(source, plan, &watch, |view| {
             if last.0.elapsed() >= SECOND || dashboard.is_none() {
-                last = show(view, &health, last, config.queue, rate);
+                last = show(view, &health, last, config.queue, rate, self.listener.as_ref());
                 keep_up.look(view, &health);
             }
             dashboard.iter_mut().for_each(|dashboard| dashboard.look(&subject, view));
@@ -217,6 +242,7 @@ impl Session<'_> {
         }
         note!("{health}");
         subject.level = Some((health.rx.mean_dbfs(), health.rx.peak_dbfs(), health.rx.clipped()));
+        subject.facts.extend(self.listener.iter().map(|listener| ("packets", listener.figures())));
         subject.facts.push(("radio", health.figures().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()));
         // What the synchroniser never saw: the last gap. A device that waits for its reader has read on behind the last sample that was asked for.
         if !config.patient {
@@ -270,7 +296,14 @@ fn not_found(health: &Health) -> Error {
 }
 
 /// A line a second.
-fn show(view: &View<'_>, health: &Arc<Health>, last: (Instant, u64), queue: usize, radio_rate: f64) -> (Instant, u64) {
+fn show(
+    view: &View<'_>,
+    health: &Arc<Health>,
+    last: (Instant, u64),
+    queue: usize,
+    radio_rate: f64,
+    listener: Option<&Listener>,
+) -> (Instant, u64) {
     let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let now = of(&health.received);
     let rate = (now - last.1) as f64 / last.0.elapsed().as_secs_f64();
@@ -288,7 +321,7 @@ fn show(view: &View<'_>, health: &Arc<Health>, last: (Instant, u64), queue: usiz
         clipped => format!("{:.0} dBFS, {clipped} clipped", health.rx.mean_dbfs()),
     };
     tell!(
-        "{} s: {:.2} MS/s, {level}, NMSE dB: {}; {}; queue {}/{queue}, {} overflows, {} underflows, {} in gaps",
+        "{} s: {:.2} MS/s, {level}, NMSE dB: {}; {}; queue {}/{queue}, {} overflows, {} underflows, {} in gaps{}",
         view.elapsed.as_secs(),
         rate / 1e6,
         figures.join(", "),
@@ -296,7 +329,8 @@ fn show(view: &View<'_>, health: &Arc<Health>, last: (Instant, u64), queue: usiz
         health.depth.load(Ordering::Relaxed),
         of(&health.overflows),
         of(&health.underflows),
-        of(&health.gap_samples)
+        of(&health.gap_samples),
+        listener.map(|listener| format!("; {}", listener.words())).unwrap_or_default()
     );
     (Instant::now(), now)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::blocks::{End, RadioConfig, check_device};
 use crate::cli::outputs::Outputs;
+use crate::cli::receive::Listener;
 use crate::cli::run::arguments::{FilterArgs, OutputArgs};
 use crate::cli::run::dashboard::ServeArgs;
 use crate::cli::run::report;
@@ -98,6 +99,15 @@ pub(in crate::cli) struct Args {
     /// Write what is received, as it is received, and the frame that is sent: a pair of SigMF recordings for track
     #[arg(long, value_name = "DIR", conflicts_with = "sweep_tx_gain")]
     pub(super) record: Option<PathBuf>,
+    /// Decode the packets that are received as well, as `kaflow receive` does: of what is sent, then with a code of rate 1/2, or of a preset or TOML file
+    #[arg(long, value_name = "NAME|FILE", num_args = 0..=1, conflicts_with = "sweep_tx_gain")]
+    receive: Option<Option<String>>,
+    /// How symbols are read with --receive: one-tap, dar, bdar or ep
+    #[arg(long, default_value_t = ofdm::Method::Bdar, requires = "receive")]
+    pub(super) detector: ofdm::Method,
+    /// Cancel our own signal: write what the first filter leaves of what is received, as SigMF, NAME.sigmf-meta and NAME.sigmf-data; its delay and carrier offset are taken out
+    #[arg(long, value_name = "NAME", conflicts_with = "sweep_tx_gain")]
+    pub(super) cancel: Option<PathBuf>,
     /// Transmit without asking
     #[arg(long)]
     pub(super) yes: bool,
@@ -118,6 +128,10 @@ impl Args {
         let mut files = report::files_of(&self.output);
         let names: &[&str] = if sweep { &["sweep.csv", "am-am.csv", "am-am.svg", "am-am.png"] } else { &[] };
         files.extend(self.output.out.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))));
+        if self.receive.is_some() {
+            files.extend(self.output.out.iter().flat_map(|folder| Listener::files(&folder.join(super::PACKETS))));
+        }
+        files.extend(self.cancel.iter().flat_map(|name| <[PathBuf; 2]>::from(iq::sigmf::files(name))));
         let (force, recordings) = (self.output.force, self.tx.iter().map(PathBuf::as_path).collect());
         let inputs = self.params.iter().map(PathBuf::as_path).collect();
         Outputs { recordings, inputs, files, folder: self.output.out.as_deref(), force }.check()?;
@@ -187,9 +201,16 @@ impl Args {
         })
     }
 
+    /// What listens for packets, if anything is to.
+    pub(super) fn listener(&self, ours: Option<&ofdm::Config>) -> Result<Option<Listener>> {
+        self.receive.as_ref().map(|name| Listener::new(name.as_deref(), ours, self.detector)).transpose()
+    }
+
     /// The waveform that is transmitted.
     pub(super) fn waveform(&self, rate: f64) -> Result<ofdm::Config> {
-        let config = ofdm::Config { symbols: self.symbols, gap: 0, sample_rate: rate, ..ofdm::Config::preset(&self.preset)? };
+        // A checksum tells whether a packet was read.
+        let code = self.receive.is_some().then_some(ofdm::Rate::Half);
+        let config = ofdm::Config { symbols: self.symbols, gap: 0, sample_rate: rate, code, ..ofdm::Config::preset(&self.preset)? };
         config.validate()?;
         Ok(config)
     }

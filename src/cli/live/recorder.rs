@@ -61,6 +61,14 @@ impl Recorder<'_> {
     }
 }
 
+/// Writes what is left of the received stream without our own signal.
+pub(super) fn cancelled(path: &Path, rate: f64, frequency: f64, force: bool) -> Result<IqSink> {
+    let mut meta = Meta::new(Datatype::CF32_LE, Some(rate));
+    meta.global.description = Some("what is received, without what was sent: by kaflow live --cancel".into());
+    meta.captures.iter_mut().for_each(|capture| capture.frequency = Some(frequency));
+    Ok(IqSink::new(Writer::create(path, meta, force)?).flush_every((rate / 2.0).max(1.0) as u64, 0, |_| Ok(())))
+}
+
 /// Now, in ISO 8601 and UTC.
 pub(super) fn now() -> String {
     datetime(SystemTime::now())

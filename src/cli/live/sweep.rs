@@ -112,10 +112,9 @@ fn stitch(levels: &[Level]) -> Result<Amplifier> {
         let scale = if over.norm() > 0.0 { under / over } else { Complex64::new(1.0, 0.0) };
         let (input, output): (Vec<Complex64>, Vec<Complex64>) = driven(scale);
         let curve: Vec<_> = AmCurve::measure(&input, &output, BINS)?.into_iter().filter(|p| p.samples >= LEAST).collect();
-        let power = |side: &[Complex64]| side.iter().map(|z| z.norm_sqr()).sum::<f64>();
-        // Coherent power: noise is no output.
-        let coherent: f64 = curve.iter().map(|p| p.output.powi(2) * p.samples as f64).sum();
-        curves[level].1 = db(coherent, power(&input));
+        // Coherent power, as noise is no output, over the input of the same samples.
+        let power = |side: fn(&AmPoint) -> f64| curve.iter().map(|p| side(p).powi(2) * p.samples as f64).sum::<f64>();
+        curves[level].1 = db(power(|p| p.output), power(|p| p.input));
         known.extend(curve.iter().filter(|p| known.last().is_none_or(|last| p.input > last.input)).copied().collect::<Vec<_>>());
         curves[level].0 = curve;
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Args, Outcome, waveform::Waveform};
+use super::{Outcome, waveform::Waveform};
 use crate::cli::{interrupt, json, outputs};
 use crate::dsp::db;
 use crate::files::write as write_file;
@@ -13,15 +13,16 @@ use crate::ofdm::{Constellation, Curve, Method};
 use crate::plot::{self, AmplifierCurve, Figure};
 use crate::{Complex32, Complex64, Result};
 
-pub(super) fn write(args: &Args, file: &Path, outcome: &Outcome) -> Result<()> {
+/// Prints what was found in `file`, and writes it where that was asked for.
+pub(super) fn write(file: &Path, outcome: &Outcome, json: Option<&Path>, folder: Option<&Path>) -> Result<()> {
     let lines = lines(outcome);
     // The lines first: a disk that is full must not take them along.
     say!("{}", file.display());
     for (name, text) in &lines {
         say!("  {name:<12} {text}");
     }
-    let json = args.json.as_ref().map(|path| json::write(path, "receive", numbers(file, outcome)));
-    let page = args.out.as_ref().map(|folder| {
+    let json = json.map(|path| json::write(path, "receive", numbers(file, outcome)));
+    let page = folder.map(|folder| {
         crate::files::make_folder(folder)?;
         files(folder, file, outcome, &lines)?;
         say!("{}", folder.join("report.html").display());
@@ -50,6 +51,9 @@ fn lines(outcome: &Outcome) -> Vec<(&'static str, String)> {
         return lines;
     }
     lines.push(("packets", format!("{} found, {decoded}", r.found)));
+    if r.found > r.packets.len() as u64 {
+        lines.push(("listed", format!("the first {}", r.packets.len())));
+    }
     let before = if r.one_tap.points() > 0 { format!(" (one tap a carrier: {:.1} %)", r.one_tap.percent()) } else { String::new() };
     lines.push(("EVM", format!("{:.1} % by {}, against decided points{before}", r.evm.percent(), outcome.method)));
     lines.push(("SNR", format!("{:.1} dB", r.snr_db())));

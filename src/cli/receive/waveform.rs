@@ -37,7 +37,7 @@ pub(super) fn stated(name: Option<&str>, recording: &Recording) -> Result<Option
     Ok(None)
 }
 
-fn by_name(name: &str) -> Result<Waveform> {
+pub(super) fn by_name(name: &str) -> Result<Waveform> {
     if name.eq_ignore_ascii_case(STATION) {
         return Ok(Waveform::Station);
     }

@@ -120,14 +120,28 @@ pub(in crate::cli) fn choose(wanted: &Wanted<'_>, kind: &'static str, known: &[&
         Choice { recipe, given, taps: wanted.taps }
     });
     let choices: Vec<_> = choices.collect();
-    choices.iter().try_for_each(|choice| choice.settle_for(1.0, 0, COMPLAINTS).map(drop))?;
+    for choice in &choices {
+        choice.settle_for(1.0, 0, COMPLAINTS).map_err(|error| match (&error, wanted.file) {
+            // What a file says is the file's fault.
+            (Error::Parameter { name, .. }, Some(path)) if choice.given.contains_key(name) && !wanted.given.contains_key(name) => {
+                Error::file(path, format!("[{}]", choice.recipe.name), error.to_string())
+            }
+            _ => error,
+        })?;
+    }
     Ok(choices)
 }
 
 /// Parameters by filter: a table for each.
 fn read(path: &Path) -> Result<BTreeMap<&'static str, Values>> {
     let text = files::read_text(path, files::CONFIGURATION)?;
-    let file: BTreeMap<String, Values> = toml::from_str(&text).map_err(|e| Error::file(path, "parameters", e.message()))?;
+    let file: BTreeMap<String, Values> = toml::from_str(&text).map_err(|e| {
+        let place = e.span().map_or("parameters".into(), |span| format!("line {}", text[..span.start].matches('\n').count() + 1));
+        // What serde says where nothing fits is of no use to anybody.
+        let problem =
+            if e.message().contains("untagged") { "is no number, name or list of numbers under a filter's name" } else { e.message() };
+        Error::file(path, place, problem.replace('\n', " "))
+    })?;
     let check = |(name, values): (String, Values)| {
         let recipe = registry::recipe(&name).and_then(|recipe| recipe.settle(&values, 1.0).map(|_| recipe));
         Ok((recipe.map_err(|e| Error::file(path, format!("[{name}]"), e.to_string()))?.name, values))

@@ -41,14 +41,16 @@ fn bytes(settings: &Settings, taps: usize) -> f64 {
     32.0 * weights * weights + budget * (16.0 * taps + 80.0)
 }
 
-/// Bytes that can be had, where the system tells: of the machine, or of the group of processes that this one is in.
+/// Bytes that can be had, where the system tells: of the machine, of the group of processes that this one is in, or of this process.
 fn available() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let free = 1024.0 * line.trim().trim_end_matches("kB").trim().parse::<f64>().ok()?;
     let group = |name: &str| std::fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse::<f64>().ok();
     let left = group("memory.max").map(|most| most - group("memory.current").unwrap_or(0.0));
-    Some(left.map_or(free, |left| left.min(free)))
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let own = limits.lines().find_map(|line| line.strip_prefix("Max address space")?.split_whitespace().next()?.parse::<f64>().ok());
+    Some(left.into_iter().chain(own).fold(free, f64::min))
 }
 
 #[cfg(test)]

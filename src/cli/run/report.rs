@@ -110,7 +110,19 @@ fn rows(filters: &[Tracked<'_>]) -> Vec<[String; 5]> {
 
 fn table(filters: &[Tracked<'_>]) -> String {
     let line = |[name, error, centres, rate, p99]: [&str; 5]| format!("{name:<12} {error:>8} {centres:>8} {rate:>9} {p99:>12}\n");
-    line(COLUMNS) + &rows(filters).iter().map(|row| line(row.each_ref().map(String::as_str))).collect::<String>() + &bounded(filters)
+    line(COLUMNS)
+        + &rows(filters).iter().map(|row| line(row.each_ref().map(String::as_str))).collect::<String>()
+        + &bounded(filters)
+        + &restarted(filters)
+}
+
+/// Filters that had to start again.
+fn restarted(filters: &[Tracked<'_>]) -> String {
+    let line = |f: &Tracked| {
+        let (name, restarts) = (&f.name, f.summary.restarts);
+        format!("{name}: restarts: {restarts}, where its predictions were worse than none or garbage had left it no use\n")
+    };
+    filters.iter().filter(|f| f.summary.restarts > 0).map(line).collect()
 }
 
 /// Filters that had to make steps smaller than they were told to.
@@ -152,6 +164,7 @@ fn json(subject: &Subject, outcome: &Outcome, filters: &[Tracked<'_>], figures: 
                 "nmse_db": f.total.nmse_db(),
                 "samples": f.summary.series.samples(),
                 "centres": f.summary.centres,
+                "restarts": f.summary.restarts,
                 "samples_per_second": f.summary.latency.rate(),
                 "p99_latency_seconds": f.summary.latency.quantile(0.99).as_secs_f64(),
             })
@@ -164,6 +177,7 @@ fn json(subject: &Subject, outcome: &Outcome, filters: &[Tracked<'_>], figures: 
         "sample_rate": subject.sample_rate,
         "skip": subject.skip,
         "gap_samples": gap_samples(outcome),
+        "rim_samples": outcome.sync.iter().map(|sync| sync.rim_samples).max().unwrap_or(0),
         "interrupted": outcome.interrupted,
         "filters": filters,
     });

@@ -15,7 +15,10 @@ use crate::cli::run::report::{escape, html};
 use crate::files::{Output, check_free};
 use crate::{Error, Result, files, plot};
 
-/// Check that all tasks are there, once, and make one table of them.
+/// Check that all tasks are there, once, and make one table of them
+///
+/// Written are table.csv and table.ndjson (a row for each task), report.html with pictures (mean error of each filter, curves with bands of
+/// two standard errors, heat maps), and merge.json. Results of another version, plan or input are refused.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

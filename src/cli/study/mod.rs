@@ -14,9 +14,9 @@
 //!
 //! # What it costs
 //!
-//! Measured on two cores of a virtual machine with AVX-512 and a local disk. A task has an overhead of 3 ms. 10^6 tasks are planned in 2.6
-//! s and 17 MB, and merged in 12 s and 114 MB from 569 MB of results (570 bytes a task). Two shards on two cores took 0.52 of the time of one
-//! (median; 0.50 to 0.60).
+//! Measured on two cores of a virtual machine with AVX-512 and a local disk, while others used it: tasks with a development build, rates
+//! with a release. A task has an overhead of 3 ms. 10^6 tasks are planned in 2.6 s and 17 MB, and merged in 12 s and 114 MB from 569 MB of
+//! results (570 bytes a task). Two shards on two cores took 0.50 to 0.60 of the time of one, the median of ten 0.55.
 //!
 //! 10^4 tasks of 10^9 samples each, recorded as pairs of cf32:
 //!
@@ -56,6 +56,10 @@ use results::Folder;
 
 /// Sweeps and replays: inputs x filters x parameters, here or on a cluster
 #[derive(clap::Args)]
+#[command(long_about = concat!(
+    "Sweeps and replays: inputs x filters x parameters, here or on a cluster.\n\nA study is a TOML file:\n\n",
+    include_str!("../../../examples/study.toml")
+))]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

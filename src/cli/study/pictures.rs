@@ -11,6 +11,8 @@ pub(super) const NAMES: [&str; 4] = ["filters", "curves", "maps", "draws"];
 
 /// Panels of a picture, at most.
 const PANELS: usize = 8;
+/// Draws that are shown, at most.
+const DRAWS: u64 = 5000;
 /// Cells of a map along an axis, at most.
 const CELLS: usize = 200;
 
@@ -110,7 +112,21 @@ struct Drawn {
     at: Vec<f64>,
 }
 
+/// An axis for these numbers: logarithmic where they span more than a decade.
+fn spanning(name: &str, numbers: &[f64]) -> plot::Axis {
+    let (low, high) = numbers.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &x| (low.min(x), high.max(x)));
+    let axis = plot::Axis::new(name, "");
+    if low > 0.0 && high > 10.0 * low { axis.log() } else { axis }
+}
+
 impl Drawn {
+    /// For a curve, whose numbers may be spaced as they like.
+    fn for_curve(axis: &Axis) -> Option<Self> {
+        let numbers: Option<Vec<f64>> = axis.values.iter().map(Value::as_f64).collect();
+        let rising = |numbers: &Vec<f64>| numbers.len() > 1 && numbers.windows(2).all(|pair| pair[0] < pair[1]);
+        numbers.filter(rising).map(|at| Self { axis: spanning(&axis.name, &at), at }).or_else(|| Self::new(axis))
+    }
+
     /// None where there is nothing to see along it.
     fn new(axis: &Axis) -> Option<Self> {
         let label = |name: String| plot::Axis::new(name, "");
@@ -152,7 +168,7 @@ fn curves(numbers: &Numbers<'_>) -> Option<Figure> {
     let mut panels = Vec::new();
     for (i, input) in plan.inputs.iter().enumerate() {
         for (a, axis) in input.axes.iter().enumerate() {
-            let Some(drawn) = Drawn::new(axis) else { continue };
+            let Some(drawn) = Drawn::for_curve(axis) else { continue };
             let mut panel = Panel::new(drawn.axis, level()).titled(&input.name);
             for &best in &numbers.best {
                 let index = |place: &Place| (place.input == i).then(|| indices(&input.axes, input.point(place.case))[a]);
@@ -163,7 +179,7 @@ fn curves(numbers: &Numbers<'_>) -> Option<Figure> {
     }
     for (f, family) in plan.families.iter().enumerate() {
         for (a, axis) in family.axes.iter().enumerate() {
-            let Some(drawn) = Drawn::new(axis) else { continue };
+            let Some(drawn) = Drawn::for_curve(axis) else { continue };
             let cells: Vec<Vec<f64>> = (0..drawn.at.len()).map(|i| numbers.runs(f, numbers.beside_best(f, &[(a, i)])).0).collect();
             let mut panel = Panel::new(drawn.axis, level()).titled(format!("{}, all inputs", family.recipe.name));
             curve(&mut panel, family.recipe.name, &drawn.at, &cells);
@@ -222,18 +238,22 @@ fn maps(numbers: &Numbers<'_>) -> Option<Figure> {
 /// What was drawn at random, against what it gave.
 fn draws(numbers: &Numbers<'_>) -> Option<Figure> {
     let families = numbers.plan.families.iter().enumerate().filter(|(_, family)| !family.drawn.is_empty());
-    let figures: Vec<Figure> = families
-        .map(|(f, family)| {
-            let axes: Vec<plot::Axis> = family.drawn.iter().map(|name| plot::Axis::new(name, "")).collect();
-            let candidate = |point: u64| {
-                let named = family.named(point).0;
-                let values = named[family.axes.len()..].iter().map(|(_, value)| value.as_f64().unwrap_or(f64::NAN)).collect();
-                Candidate { values, score: Some(numbers.score(f, point).1).filter(|s| s.is_finite()).unwrap_or(f64::NAN) }
-            };
-            let first = numbers.best[f].1 / family.draws() * family.draws();
-            let candidates: Vec<Candidate> = (first..first + family.draws().min(5000)).map(candidate).collect();
-            landscape(format!("{}, {} draws", family.recipe.name, family.draws()), &axes, level(), &candidates)
-        })
-        .collect();
-    (!figures.is_empty()).then(|| Figure::compose("Prediction error of what was drawn", 2, figures))
+    let mut panels = Vec::new();
+    for (f, family) in families {
+        let candidate = |point: u64| {
+            let named = family.named(point).0;
+            let values = named[family.axes.len()..].iter().map(|(_, value)| value.as_f64().unwrap_or(f64::NAN)).collect();
+            Candidate { values, score: Some(numbers.score(f, point).1).filter(|s| s.is_finite()).unwrap_or(f64::NAN) }
+        };
+        let first = numbers.best[f].1 / family.draws() * family.draws();
+        let candidates: Vec<Candidate> = (first..first + family.draws().min(DRAWS)).map(candidate).collect();
+        let along = |i: usize| candidates.iter().map(|c| c.values[i]).collect::<Vec<_>>();
+        let axes: Vec<plot::Axis> = family.drawn.iter().enumerate().map(|(i, name)| spanning(name, &along(i))).collect();
+        let name = family.recipe.name;
+        panels.extend(landscape("", &axes, level(), &candidates).panels.into_iter().map(|panel| {
+            let title = format!("{name}, {}", panel.title);
+            Panel { span: 1, ..panel.titled(title) }
+        }));
+    }
+    page("Prediction error of what was drawn, mean", panels)
 }

@@ -90,7 +90,7 @@ impl Folder {
             let path = entry.map_err(|e| Error::io(&folder, e))?.path();
             let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|name| name.ends_with(".ndjson")) else { continue };
             let ends =
-                name.trim_end_matches(".ndjson").split_once('-').and_then(|(a, b)| Some(a.parse().ok()?..b.parse::<u64>().ok()? + 1));
+                name.trim_end_matches(".ndjson").split_once('-').and_then(|(a, b)| Some(a.parse().ok()?..b.parse::<u64>().ok()?.checked_add(1)?));
             let range = ends.ok_or_else(|| Error::file(&path, "name", "is not one of this study: results are called FIRST-LAST.ndjson"))?;
             files.push((range, path));
         }

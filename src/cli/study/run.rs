@@ -13,7 +13,12 @@ use super::task::Runner;
 use crate::cli::{interrupt, parallel, progress, typed::whole};
 use crate::{Error, Result};
 
-/// Run the tasks of a study that have not been done yet.
+/// Run the tasks of a study that have not been done yet
+///
+/// Each writes one line of JSON into the folder tasks of the results: what was run (input, recording, seed, scenario, filter, parameters
+/// after defaults), what came out (samples, nmse_db, centres, gap_samples, or error), and where that comes from (study: the SHA-256 of the
+/// plan; input_sha256: that of the scenario, or of the list of the recordings' own; version, command, host, cpu, seconds, time). A task
+/// that is done is not done again: what was killed is run again and goes on.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

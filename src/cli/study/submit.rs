@@ -12,7 +12,7 @@ use super::run::{absolute, execute};
 use crate::cli::{interrupt, typed::whole};
 use crate::{Error, Result, files};
 
-/// Hand a study to a cluster.
+/// Hand a study to a cluster
 ///
 /// Runs one task of each filter first (they count) and asks for time and memory accordingly.
 #[derive(clap::Args)]
@@ -52,6 +52,8 @@ pub(super) struct Args {
 const SHARD_SECONDS: f64 = 300.0;
 /// Shards of an array where nobody says how many there may be: Slurm's default.
 const MOST: u64 = 1000;
+/// Pods of an indexed Job, at most.
+const INDEXED: u64 = 100_000;
 /// Length of an array's list of indices up to which only what is missing is listed.
 const LIST: usize = 2000;
 
@@ -89,7 +91,7 @@ pub(super) fn run(args: Args) -> Result<()> {
     if interrupt::requested() {
         return Ok(());
     }
-    let most = if args.slurm { largest_array() } else { u64::MAX };
+    let most = if args.slurm { largest_array() } else { INDEXED };
     let shards = Shards::new(&plan, &args, &cost, most)?;
     say!(
         "{} tasks, {:.2} s and {} MB each: {} shards of {}, {} to do",

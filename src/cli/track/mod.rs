@@ -147,7 +147,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let recorder = args.serve.recorder();
     let record = recorder.clone().map(IqSink::switched);
     let mut dashboard = Dashboard::start(&args.serve, &subject, Ends { recorder, ..Ends::default() })?;
-    let plan = Plan { filters: vec![filters], advance: survey.advance, equalize: sight.equalize, done, samples: None, record };
+    let plan = Plan { filters: vec![filters], advance: survey.advance, equalize: sight.equalize, done, record, ..Plan::default() };
     let together = args.files.checkpoint.is_some();
     let every = if dashboard.is_some() { dashboard::EVERY } else { Duration::from_millis(100) };
     let watch = Watch { every, together, threads: args.threads, ..Watch::new(interrupt::watch()) };

@@ -14,7 +14,7 @@ use super::outputs::{self, Outputs};
 use super::run::{
     arguments::{FilterArgs, InputArgs},
     filters::{self, Choice, choose},
-    input,
+    input, memory,
 };
 use super::typed::whole;
 use super::{interrupt, parallel, progress};
@@ -94,6 +94,12 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let taps = args.filters.taps;
     let sight = input::Sight { taps, advance: args.filters.advance, equalize: args.input.equalize };
     let (_, survey) = input::open(&origin, sight)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    for choice in &choices {
+        // As many candidates as cores are there at a time.
+        let settings = choice.recipe.settle_stream(&choice.given, survey.power.sqrt(), taps)?;
+        memory::check(std::iter::repeat_n(&settings, cores), taps)?;
+    }
     let (mut tx, mut rx) = survey.start;
     let largest = choices.iter().filter_map(Choice::budget).max();
     let wanted = args.samples.unwrap_or(SAMPLES.max(4 * largest.unwrap_or(0)));

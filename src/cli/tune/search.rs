@@ -210,7 +210,7 @@ mod tests {
         let expected: Vec<[f64; 3]> =
             found.tried.iter().map(|t| [t.settings.number("sigma").unwrap(), t.settings.number("eta").unwrap(), t.score.db]).collect();
         assert!(picture.panels[0].marks.iter().any(|m| matches!(m, Mark::Scores { points, .. } if *points == expected)));
-        let best = format!("best {} dB", crate::plot::number(found.best().score.db, 2));
+        let best = format!("best {} dB", crate::plot::axis::number(found.best().score.db, 2));
         assert!(picture.panels[0].title.starts_with(&best), "{}", picture.panels[0].title);
     }
 }

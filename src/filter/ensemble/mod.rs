@@ -110,7 +110,7 @@ use self::input::Input;
 use self::lanes::{Lanes, White};
 use self::planes::Planes;
 use self::shape::Shape;
-use super::{Portrait, Tracker};
+use super::{Portrait, Tracker, check_lengths};
 use crate::simd::Level;
 use crate::{Real, Result};
 
@@ -254,6 +254,7 @@ impl<T: Real> Tracker<T> for Ensemble<T> {
     }
 
     fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], mut variance: Option<&mut [T]>) {
+        check_lengths(tx, rx, prediction, variance.as_deref());
         let mut done = 0;
         while done < rx.len() {
             let n = (rx.len() - done).min(self.clock.cell - self.clock.at);

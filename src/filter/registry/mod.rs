@@ -34,7 +34,7 @@ pub(crate) use settings::Inputs;
 pub(crate) use settings::Settings;
 pub use values::{Value, Values};
 
-use super::{Filter, KernelFilter, Tracker, ensemble, krlst, linear, lms, memory_polynomial, nlms, recipes, residual};
+use super::{Filter, KernelFilter, Tracker, canceller, ensemble, krlst, linear, lms, memory_polynomial, nlms, recipes, residual};
 use crate::kernel::Kernel;
 use crate::observation::{Bernoulli, Multinomial, Poisson};
 use crate::{Error, Real, Result};
@@ -52,6 +52,7 @@ pub static RECIPES: &[Recipe] = &[
     memory_polynomial::RECIPE,
     krlst::RECIPE,
     ensemble::RECIPE,
+    canceller::RECIPE,
     residual::RECIPE,
     recipes::POISSON,
     recipes::BERNOULLI,

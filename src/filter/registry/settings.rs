@@ -72,7 +72,7 @@ impl Recipe {
             }
         }
         shared::agree(self, &kernel, given, &mut values)?;
-        Ok(Settings { recipe: self, values, spread: inputs.spread, advance: 0 })
+        Ok(Settings { recipe: self, values, spread, advance: 0 })
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) const THREADS: Parameter =
 pub(crate) const REGULARIZATION: Parameter = Parameter::number(
     "regularization",
     "NLMS's eps and RLS's c, in units of input power",
-    Preset::Is(0.01),
+    Preset::Power(0.01),
     scaled(1e-4, 100.0, Unit::InputPower),
 );
 pub(crate) const PROCESS_NOISE: Parameter = Parameter::number(

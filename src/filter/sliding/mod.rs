@@ -17,7 +17,7 @@ use self::distances::Distances;
 use self::far::{Far, LEAST};
 use self::lags::{Lags, Triangle};
 use self::pairs::Pairs;
-use super::{Adaptive, Filter, GaussianKernelFilter, Portrait, Tracker, Weight, finite, require, state};
+use super::{Adaptive, Filter, GaussianKernelFilter, Portrait, Tracker, Weight, check_lengths, finite, require, state};
 use crate::kernel::Kernel;
 use crate::simd::{BLOCK, GROUP};
 use crate::{Error, Real, Result};
@@ -320,6 +320,7 @@ impl<T: Real, K: Kernel<T>, L: Lags<T>> Tracker<T> for Sliding<T, K, L> {
     }
 
     fn track(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool, prediction: &mut [Complex<T>], variance: Option<&mut [T]>) {
+        check_lengths(tx, rx, prediction, variance.as_deref());
         if let Some(variance) = variance {
             variance.fill(T::nan());
         }

@@ -1,9 +1,10 @@
 //! Step 1: the delay to a sample, and whether the spectrum is mirrored, whatever the carrier offset.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use num_complex::Complex64;
-use rustfft::FftPlanner;
+use rustfft::{Fft, FftPlanner};
 
 use crate::{Error, Result};
 
@@ -19,6 +20,12 @@ const MIN_CONFIDENCE: f64 = 0.5;
 /// Delays this near to the peak belong to it: echoes, and the signal's own correlation.
 const SKIRT: usize = 64;
 
+/// Pieces of a plain correlation, each coherent in itself: the whole, or shorter than a channel that moves slowly.
+const PIECES: [usize; 2] = [1, 8];
+
+/// The most confidence there is in a plain correlation: a chirp that is late looks like one with a carrier offset.
+const PLAIN: f64 = 0.85;
+
 pub(super) struct Coarse {
     pub(super) delay: i64,
     pub(super) inverted: bool,
@@ -26,64 +33,106 @@ pub(super) struct Coarse {
 }
 
 pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delays: &RangeInclusive<i64>) -> Result<Coarse> {
-    let size = (tx.len() + rx.len()).next_power_of_two();
-    let mut planner = FftPlanner::new();
-    let (forward, backward) = (planner.plan_fft_forward(size), planner.plan_fft_inverse(size));
-    let mut straight = vec![0.0; size];
-    let mut mirrored = vec![0.0; size];
-    for lag in LAGS {
-        let mut a = product(tx, lag, size);
-        let mut b = product(rx, lag, size);
-        forward.process(&mut a);
-        forward.process(&mut b);
-        let mut work: Vec<Complex64> = a.iter().zip(&b).map(|(a, b)| b * a.conj()).collect();
-        backward.process(&mut work);
-        straight.iter_mut().zip(&work).for_each(|(sum, z)| *sum += z.norm_sqr());
-        // The transform of conj(x) is the conjugate of the transform at the mirrored bin.
-        for (i, z) in work.iter_mut().enumerate() {
-            *z = b[i] * a[(size - i) % size];
+    let search = Search::new(tx, rx, delays);
+    let products = LAGS.iter().map(|&lag| (product(tx, lag, search.size), product(rx, lag, search.size)));
+    let blind = search.find(products);
+    // The products of chirps and Zadoff-Chu sequences are tones, which lie alike to each other at any delay: these are correlated as they are.
+    let mut plain = PIECES.iter().filter(|_| blind.is_err()).map(|&pieces| {
+        let length = rx.len().div_ceil(pieces);
+        let piece = |start: usize| {
+            let mut piece = vec![Complex64::default(); search.size];
+            let end = (start + length).min(rx.len());
+            piece[start..end].copy_from_slice(&rx[start..end]);
+            piece
+        };
+        let whole = || tx.iter().copied().chain(std::iter::repeat(Complex64::default())).take(search.size).collect();
+        search.find((0..rx.len()).step_by(length).map(|start| (whole(), piece(start))))
+    });
+    match plain.find_map(Result::ok) {
+        Some(found) => Ok(Coarse { confidence: found.confidence.min(PLAIN), ..found }),
+        None => blind,
+    }
+}
+
+/// A search over the delays that leave an overlap.
+struct Search {
+    size: usize,
+    first: i64,
+    last: i64,
+    forward: Arc<dyn Fft<f64>>,
+    backward: Arc<dyn Fft<f64>>,
+}
+
+impl Search {
+    fn new(tx: &[Complex64], rx: &[Complex64], delays: &RangeInclusive<i64>) -> Self {
+        let size = (tx.len() + rx.len()).next_power_of_two();
+        // Only delays that leave an overlap of an eighth: the few products at the rims prove nothing.
+        let rim = tx.len().min(rx.len()) / 8;
+        let first = (rim as i64 - tx.len() as i64).max(*delays.start());
+        let last = (rx.len() as i64 - rim as i64).min(*delays.end());
+        let mut planner = FftPlanner::new();
+        Self { size, first, last, forward: planner.plan_fft_forward(size), backward: planner.plan_fft_inverse(size) }
+    }
+
+    fn at(&self, delay: i64) -> usize {
+        delay.rem_euclid(self.size as i64) as usize
+    }
+
+    /// Where the sum of the squared correlations of all pairs is largest, and that it stands out there.
+    fn find(&self, pairs: impl IntoIterator<Item = (Vec<Complex64>, Vec<Complex64>)>) -> Result<Coarse> {
+        let size = self.size;
+        let mut straight = vec![0.0; size];
+        let mut mirrored = vec![0.0; size];
+        for (mut a, mut b) in pairs {
+            self.forward.process(&mut a);
+            self.forward.process(&mut b);
+            let mut work: Vec<Complex64> = a.iter().zip(&b).map(|(a, b)| b * a.conj()).collect();
+            self.backward.process(&mut work);
+            straight.iter_mut().zip(&work).for_each(|(sum, z)| *sum += z.norm_sqr());
+            // The transform of conj(x) is the conjugate of the transform at the mirrored bin.
+            for (i, z) in work.iter_mut().enumerate() {
+                *z = b[i] * a[(size - i) % size];
+            }
+            self.backward.process(&mut work);
+            mirrored.iter_mut().zip(&work).for_each(|(sum, z)| *sum += z.norm_sqr());
         }
-        backward.process(&mut work);
-        mirrored.iter_mut().zip(&work).for_each(|(sum, z)| *sum += z.norm_sqr());
+        let delays = || self.first..=self.last;
+        let best = |power: &[f64]| delays().max_by(|&i, &j| power[self.at(i)].total_cmp(&power[self.at(j)])).unwrap_or(0);
+        let (delay, other) = (best(&straight), best(&mirrored));
+        // A real signal is its own mirror image: then both fit and nothing was inverted.
+        let inverted = mirrored[self.at(other)] > 2.0 * straight[self.at(delay)];
+        let (power, delay) = if inverted { (mirrored, other) } else { (straight, delay) };
+        let confidence = self.stands_out(&power, delay)?;
+        Ok(Coarse { delay, inverted, confidence })
     }
 
-    // Only delays that leave an overlap of an eighth: the few products at the rims prove nothing.
-    let rim = tx.len().min(rx.len()) / 8;
-    let first = (rim as i64 - tx.len() as i64).max(*delays.start());
-    let last = (rx.len() as i64 - rim as i64).min(*delays.end());
-    let at = |delay: i64| delay.rem_euclid(size as i64) as usize;
-    let best = |power: &[f64]| (first..=last).max_by(|&i, &j| power[at(i)].total_cmp(&power[at(j)])).unwrap_or(0);
-    let (delay, other) = (best(&straight), best(&mirrored));
-    // A real signal is its own mirror image: then both fit and nothing was inverted.
-    let inverted = mirrored[at(other)] > 2.0 * straight[at(delay)];
-    let (power, delay) = if inverted { (mirrored, other) } else { (straight, delay) };
-
-    let peak = power[at(delay)];
-    let (mut sum, mut count, mut second) = (0.0, 0, 0.0_f64);
-    for d in (first..=last).filter(|d| d.abs_diff(delay) > SKIRT as u64) {
-        sum += power[at(d)];
-        second = second.max(power[at(d)]);
-        count += 1;
+    /// How sure the peak at `delay` is, or why it is none.
+    fn stands_out(&self, power: &[f64], delay: i64) -> Result<f64> {
+        let peak = power[self.at(delay)];
+        let others = || (self.first..=self.last).filter(|d| d.abs_diff(delay) > SKIRT as u64).map(|d| (d, power[self.at(d)]));
+        let (count, sum) = others().fold((0, 0.0), |(count, sum), (_, power)| (count + 1, sum + power));
+        if peak <= 0.0 {
+            return Err(Error::Data("tx and rx have nothing in common: one of them is silent".into()));
+        }
+        let Some((rival, second)) = others().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Ok(1.0) };
+        let (mean, confidence) = (sum / f64::from(count), (1.0 - second / peak).max(0.0));
+        if peak < MIN_PEAK_TO_MEAN * mean {
+            return Err(Error::Data(format!(
+                "the recordings do not belong together: no delay between {} and {} samples stands out (the best, {delay}, has \
+                 {:.0} times the mean correlation, at least {MIN_PEAK_TO_MEAN} are needed)",
+                self.first,
+                self.last,
+                peak / mean
+            )));
+        }
+        if confidence < MIN_CONFIDENCE {
+            return Err(Error::Data(format!(
+                "the delay is ambiguous: {delay} and {rival} samples fit nearly as well; the recordings do not belong together, or the signal repeats and \
+                 the largest delay must be set below its period"
+            )));
+        }
+        Ok(confidence)
     }
-    if peak <= 0.0 {
-        return Err(Error::Data("tx and rx have nothing in common: one of them is silent".into()));
-    }
-    let (mean, confidence) = if count == 0 { (0.0, 1.0) } else { (sum / f64::from(count), (1.0 - second / peak).max(0.0)) };
-    if count > 0 && peak < MIN_PEAK_TO_MEAN * mean {
-        return Err(Error::Data(format!(
-            "the recordings do not belong together: no delay between {first} and {last} samples stands out (the best, {delay}, has \
-             {:.0} times the mean correlation, at least {MIN_PEAK_TO_MEAN} are needed)",
-            peak / mean
-        )));
-    }
-    if confidence < MIN_CONFIDENCE {
-        let rival = (first..=last).filter(|d| d.abs_diff(delay) > SKIRT as u64).find(|&d| power[at(d)] == second).unwrap_or(delay);
-        return Err(Error::Data(format!(
-            "the delay is ambiguous: {delay} and {rival} samples fit nearly as well; the recordings do not belong together, or the signal repeats and \
-             the largest delay must be set below its period"
-        )));
-    }
-    Ok(Coarse { delay, inverted, confidence })
 }
 
 /// `x[n] x*[n-lag]` with mean 0 and energy 1, zero-padded; zeros stay zeros, so that silence correlates with nothing.

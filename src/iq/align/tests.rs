@@ -371,3 +371,50 @@ fn bursts_with_silence_behind_them_and_missing_numbers_are_aligned() {
         assert!(numbers >= aligned.len() * 7 / 8 - 2, "{numbers} numbers of {}", aligned.len());
     }
 }
+
+/// A linear chirp over `band` of the sampling rate.
+fn chirp(length: usize, band: f64) -> Vec<Complex64> {
+    let at = |n: usize| n as f64 / length as f64;
+    (0..length).map(|n| Complex64::cis(TAU * band * 0.5 * (at(n) - 1.0) * n as f64)).collect()
+}
+
+/// A Zadoff-Chu sequence of odd length.
+fn zadoff_chu(length: usize, root: usize) -> Vec<Complex64> {
+    (0..length).map(|n| Complex64::cis(-TAU / 2.0 * ((root * n * (n + 1)) % (2 * length)) as f64 / length as f64)).collect()
+}
+
+#[test]
+fn chirps_and_zadoff_chu_sequences_are_aligned() {
+    use crate::channel::{Fading, FadingConfig, Profile, Stage};
+    let frames = [
+        ("chirp", chirp(4096, 0.8)),
+        ("narrow chirp", chirp(4096, 0.2)),
+        ("Zadoff-Chu 1", zadoff_chu(4095, 1)),
+        ("Zadoff-Chu 25", zadoff_chu(839, 25)),
+    ];
+    for (name, frame) in frames {
+        // Once behind silence, and repeated.
+        for (turns, most) in [(1, 2000), (20, frame.len() / 2)] {
+            for (delay, paths, doppler, snr_db, cfo) in
+                [(0.0, 1, 0.0, 30.0, 0.0), (123.3, 1, 0.0, 10.0, 0.0), (-77.0, 3, 1e-6, 20.0, 0.0), (300.5, 1, 1e-5, 20.0, 1e-6)]
+            {
+                let mut rng = ChaCha8Rng::seed_from_u64(delay as u64 + 5);
+                let silence = vec![Complex64::default(); 1500];
+                let tx = [silence.clone(), frame.repeat(turns), silence].concat();
+                let mut faded = narrow(&tx);
+                Fading::new(&FadingConfig::new(Profile::exponential(paths, 3.0), doppler), 3).unwrap().process(&mut faded);
+                let faded: Vec<Complex64> = faded.iter().map(|z| crate::dsp::wide(*z)).collect();
+                let mut rx = delayed(&faded, delay, tx.len());
+                let level = 10_f64.powf(-snr_db / 20.0);
+                rx.iter_mut().enumerate().for_each(|(n, z)| *z = *z * Complex64::cis(TAU * cfo * n as f64) + gaussian(&mut rng) * level);
+                let told = format!("{name} x {turns}, delay {delay}, {paths} paths, {doppler:e}, {snr_db} dB");
+                let found = align(&narrow(&tx), &narrow(&rx), Options { max_delay: most, ..Options::default() });
+                let found = found.unwrap_or_else(|e| panic!("{told}: {e}"));
+                println!("{told}: off by {:.3}, {found:?}", found.delay - delay);
+                // At any moment a chirp is a tone: several paths look like one between them.
+                let tolerance = if paths > 1 { 1.0 } else { 0.1 };
+                assert!((found.delay - delay).abs() < tolerance && found.explained > 0.4, "{told}: {found:?}");
+            }
+        }
+    }
+}

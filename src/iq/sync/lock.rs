@@ -7,6 +7,9 @@ use super::line::{Line, Segment};
 use crate::dsp::{BEFORE, BEHIND, Nco, Place, interpolate, narrow};
 use crate::iq::align::Alignment;
 
+/// The longest delay, in samples: whole numbers and their sums stay exact.
+const FARTHEST: f64 = (1u64 << 50) as f64;
+
 /// The place of a received stream beside its reference: pair by pair `tx` grows by 1 and the time at the receiver by `1 + rate`.
 #[derive(Clone, Debug)]
 pub(super) struct Lock {
@@ -49,9 +52,11 @@ impl Lock {
             inverted: alignment.inverted,
             scratch: Vec::new(),
         };
-        lock.place(alignment.delay);
+        // A delay that is no number leaves no pairs, as one beyond all times does.
+        let delay = if alignment.delay.is_finite() { alignment.delay.clamp(-FARTHEST, FARTHEST) } else { FARTHEST };
+        lock.place(delay);
         // The first pair: neither side before its beginning.
-        lock.jump((-alignment.whole()).max(0));
+        lock.jump((-delay.round() as i64).max(0));
         lock
     }
 

@@ -1,6 +1,6 @@
 //! Looking for the place.
 
-use num_complex::Complex32;
+use num_complex::{Complex32, Complex64};
 
 use super::follow::{FASTEST, Follower};
 use super::line::Line;
@@ -8,8 +8,8 @@ use super::lock::Lock;
 use super::probe::{Probe, grid};
 use super::{BLOCK, Reference, State, Step, Synchroniser};
 use crate::Result;
-use crate::dsp::{BEFORE, Place, interpolate};
-use crate::iq::align::normal::Grid;
+use crate::dsp::{BEFORE, Place, interpolate, narrow};
+use crate::iq::align::normal::{self, Grid};
 use crate::iq::align::{Alignment, align_near, align_within};
 
 /// Received samples that a search looks at.
@@ -33,6 +33,9 @@ const CLOSE_ENOUGH: f64 = 0.1;
 /// Samples from one look at the drift to the next, and what it comes to over a search before it is believed, in samples.
 const LOOK: usize = 1 << 10;
 const HARDLY: f64 = 0.03;
+
+/// The path of the window that is where it is expected.
+const EXPECTED: usize = normal::BEFORE as usize;
 
 /// Carrier offsets, in cycles a sample, that any tracker follows without noticing.
 pub(super) const SLOW: f64 = 1e-6;
@@ -201,11 +204,8 @@ fn steady(sent: &[Complex32], received: &[Complex32], found: Alignment) -> (Alig
         even
     };
     let (mut best, mut rate, mut even) = (found, 0.0, received.to_vec());
-    // The blur widens the response and hides in it: first by the strongest path alone, then by all.
-    for paths in [None, None, Some(()), Some(())] {
-        let peak = best.support.0 + best.peak as usize;
-        let grid = if paths.is_some() { grid(best.support) } else { Grid { first: grid(best.support).first + peak, paths: 1 } };
-        let Some(more) = drift(sent, &even, &best, grid) else { continue };
+    for by in [By::Response, By::Response, By::Strongest, By::Strongest, By::AllPaths, By::AllPaths] {
+        let Some(more) = drift(sent, &even, &best, by) else { continue };
         let evener = at(rate + more);
         let better = align_near(sent, &evener, &best);
         let simpler = better.support.0 + better.support.1 <= best.support.0 + best.support.1;
@@ -216,22 +216,44 @@ fn steady(sent: &[Complex32], received: &[Complex32], found: Alignment) -> (Alig
     (best, rate)
 }
 
+/// What is seen to move.
+#[derive(Clone, Copy, PartialEq)]
+enum By {
+    /// The response that the channel has in the middle, as a whole: to nothing else does a drift look the same where there are several paths, but it must not change.
+    Response,
+    /// The strongest path: other paths make it seem to move less.
+    Strongest,
+    /// All paths, each free to change: the drift hides in them.
+    AllPaths,
+}
+
 /// How fast a response moves, in samples a sample; none where it hardly does, or where nobody can tell.
-fn drift(sent: &[Complex32], received: &[Complex32], found: &Alignment, grid: Grid) -> Option<f64> {
+fn drift(sent: &[Complex32], received: &[Complex32], found: &Alignment, by: By) -> Option<f64> {
     let delay = found.delay.round() as i64;
     let lock = Lock::new(&Alignment { delay: 0.0, ..*found });
     let mut straight = received.to_vec();
     lock.straighten(0, &mut straight);
-    let mut looks: Vec<(f64, f64, f64)> = straight
-        .chunks_exact(LOOK)
-        .enumerate()
-        .filter_map(|(k, piece)| {
-            let start = (k * LOOK) as i64 - delay;
-            let probe = Probe::new(piece, |place, out| {
-                let from = |i: usize| usize::try_from(start + place + i as i64).ok().and_then(|n| sent.get(n)).copied().unwrap_or_default();
-                out.iter_mut().enumerate().for_each(|(i, z)| *z = from(i));
-            })?;
-            let (late, _, left) = probe.late(grid);
+    let pieces: Vec<&[Complex32]> = straight.chunks_exact(LOOK).collect();
+    let look = |sent: &[Complex32], k: usize| {
+        let start = (k * LOOK) as i64 - delay;
+        Probe::new(pieces[k], |place, out| {
+            let from = |i: usize| usize::try_from(start + place + i as i64).ok().and_then(|n| sent.get(n)).copied().unwrap_or_default();
+            out.iter_mut().enumerate().for_each(|(i, z)| *z = from(i));
+        })
+    };
+    let all = grid(found.support);
+    let passed;
+    let (sent, grid) = match by {
+        By::AllPaths => (sent, all),
+        By::Strongest => (sent, Grid { first: all.first + found.support.0 + found.peak as usize, paths: 1 }),
+        By::Response => {
+            passed = through(sent, &look(sent, pieces.len() / 2)?.response(all), all);
+            (&passed[..], Grid { first: EXPECTED, paths: 1 })
+        }
+    };
+    let mut looks: Vec<(f64, f64, f64)> = (0..pieces.len())
+        .filter_map(|k| {
+            let (late, _, left) = look(sent, k)?.late(grid);
             (late.abs() < 1.0).then_some((((k + 1) * LOOK) as f64, late, 1.0 - left))
         })
         .collect();
@@ -249,6 +271,18 @@ fn drift(sent: &[Complex32], received: &[Complex32], found: &Alignment, grid: Gr
     let left: f64 = looks.iter().map(|l| (l.1 - mean.1 - slope * (l.0 - mean.0)).powi(2)).sum();
     let deviation = (left / (count - 2.0) / spread).sqrt();
     (slope.abs() * SEARCH as f64 > HARDLY && slope.abs() > 5.0 * deviation && slope.abs() < 2.0 * FASTEST).then_some(slope)
+}
+
+/// What was sent, as it comes out of a response on `grid`.
+fn through(sent: &[Complex32], response: &[Complex64], grid: Grid) -> Vec<Complex32> {
+    let mut out = vec![Complex32::ZERO; sent.len()];
+    for (i, h) in response.iter().enumerate() {
+        let (h, late) = (narrow(*h), grid.first as i64 + i as i64 - EXPECTED as i64);
+        for (n, z) in out.iter_mut().enumerate() {
+            *z += usize::try_from(n as i64 - late).ok().and_then(|n| sent.get(n)).map_or(Complex32::ZERO, |x| x * h);
+        }
+    }
+    out
 }
 
 impl Lock {

@@ -2,7 +2,7 @@
 
 use num_complex::{Complex32, Complex64};
 
-use super::solve::solve;
+use crate::dsp::solve;
 use crate::ofdm::{Config, detector::wide, layout::Layout};
 
 /// Taps before the start of the transform and behind the end of the prefix: an echo between two samples reaches over several.

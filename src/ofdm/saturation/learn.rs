@@ -5,8 +5,8 @@ use num_complex::{Complex32, Complex64};
 use super::{
     Curve,
     curve::{NODES, REACH, STEP},
-    solve::solve,
 };
+use crate::dsp::solve;
 use crate::ofdm::{Config, clip, fourier::Fourier, layout::Layout};
 
 /// Functions of the envelope: a constant and Gaussian bumps.

@@ -18,7 +18,6 @@ mod frame;
 pub(crate) mod learn;
 mod smooth;
 mod soft;
-pub(crate) mod solve;
 
 use std::str::FromStr;
 

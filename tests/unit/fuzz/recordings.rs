@@ -7,7 +7,7 @@ use kaflow::iq::{Pair, Recording, sigmf::Meta};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::{corpus, decent, mutate, rounds};
+use super::{corpus, decent, mutate, rounds};
 
 #[test]
 fn metadata_is_refused_or_survives_a_rewrite() {

@@ -1,11 +1,8 @@
-//! Every parser and the streams under garbage: nothing panics, nothing hangs, what is said is short, and how a stream is cut changes nothing.
+//! Random damage: what every test of damaged input needs.
 //!
-//! Files of `corpus` are changed at random, from a seed, so that a failure comes again. Each test runs for a second; `KAFLOW_FUZZ_SECONDS` is the time for all of them together.
-#![cfg(feature = "cli")]
-
-mod command;
-mod recordings;
-mod streams;
+//! Files of `tests/data/fuzz` are changed at random, from a seed, so that a failure comes again. Each test runs for a second; `KAFLOW_FUZZ_SECONDS` is the time for all of
+//! them together.
+#![allow(dead_code)] // each test uses a part
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,7 +15,7 @@ const TESTS: f64 = 8.0;
 
 /// A file of the corpus.
 pub(crate) fn corpus(name: &str) -> Vec<u8> {
-    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus").join(name)).unwrap()
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fuzz").join(name)).unwrap()
 }
 
 /// Calls `each` with the random numbers of round 0, 1, ... until the time is up; at least once, and says how often.
@@ -34,7 +31,7 @@ pub(crate) fn rounds(name: &str, mut each: impl FnMut(&mut ChaCha8Rng, &str)) {
 }
 
 /// What parsers stumble over.
-const TOKENS: [&str; 28] = [
+pub(crate) const TOKENS: [&str; 28] = [
     "-1",
     "0",
     "1e400",

@@ -8,7 +8,7 @@ use kaflow::ofdm::{Config, Receiver};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::{decent, mutate, rounds};
+use super::{decent, mutate, rounds};
 
 const TAPS: usize = 3;
 

@@ -7,7 +7,9 @@ use assert_cmd::Command;
 use assert_cmd::cargo::cargo_bin;
 use rand::{Rng, seq::IndexedRandom};
 
-use crate::{TOKENS, corpus, decent, mutate, rounds};
+#[path = "../common/fuzz.rs"]
+mod common;
+use common::{TOKENS, corpus, decent, mutate, rounds};
 
 /// A file of the corpus, and the command that reads it.
 const FILES: [(&str, &str); 6] = [

@@ -1,4 +1,4 @@
-//! Small systems of linear equations.
+//! Systems of linear equations.
 
 use num_complex::Complex64;
 
@@ -6,7 +6,14 @@ use num_complex::Complex64;
 ///
 /// False, with `b` in an unspecified state, where A is not positive definite.
 pub(crate) fn solve(a: &mut [Complex64], b: &mut [Complex64]) -> bool {
-    let n = b.len();
+    factor(a, b.len()) && {
+        substitute(a, b);
+        b.iter().all(|z| z.re.is_finite() && z.im.is_finite())
+    }
+}
+
+/// Overwrites the lower triangle of a Hermitian matrix of `n` rows by its Cholesky factor; false where it is not positive definite.
+pub(crate) fn factor(a: &mut [Complex64], n: usize) -> bool {
     for i in 0..n {
         for j in 0..=i {
             let (done, row) = a.split_at_mut(i * n);
@@ -23,15 +30,23 @@ pub(crate) fn solve(a: &mut [Complex64], b: &mut [Complex64]) -> bool {
             }
         }
     }
+    true
+}
+
+/// Solves `L Lᴴ x = b` with what [`factor`] left; `b` becomes x.
+pub(crate) fn substitute(a: &[Complex64], b: &mut [Complex64]) {
+    let n = b.len();
     for i in 0..n {
         let sum: Complex64 = (0..i).map(|j| a[i * n + j] * b[j]).sum();
         b[i] = (b[i] - sum) / a[i * n + i].re;
     }
     for i in (0..n).rev() {
-        let sum: Complex64 = (i + 1..n).map(|j| a[j * n + i].conj() * b[j]).sum();
-        b[i] = (b[i] - sum) / a[i * n + i].re;
+        b[i] /= a[i * n + i].re;
+        let x = b[i];
+        for j in 0..i {
+            b[j] -= a[i * n + j].conj() * x;
+        }
     }
-    b.iter().all(|z| z.re.is_finite() && z.im.is_finite())
 }
 
 #[cfg(test)]

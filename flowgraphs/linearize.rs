@@ -1,0 +1,99 @@
+//! A transmitter that linearises itself: what its amplifier puts out comes back through a coupler or over the air, and teaches the predistorter.
+//!
+//! ```text
+//! OFDM ─► predistort ─┬─► amplifier ─┬─► [fading] ─► noise ─► linearize
+//!             ▲       └──────────────┼──────────────────────► linearize ─┐
+//!             │                      └─► what is sent over the air       │
+//!             └───────────────────────── tables ─────────────────────────┘
+//! ```
+
+use futuresdr::{blocks::VectorSink, prelude::*};
+
+use crate::{
+    blocks::{Amplifier, Fading, Linearize, LoopConfig, OfdmTx, Predistort, Round, Staged},
+    channel::{self, FadingConfig, Noise, Stage},
+    dpd::Table,
+    ofdm::{Config, Source, Transmitter},
+};
+
+/// The transmitter and its feedback.
+#[derive(Clone, Debug)]
+pub struct Transmission {
+    /// What is sent; oversampled four times or so.
+    pub ofdm: Config,
+    /// The amplifier.
+    pub amplifier: channel::AmplifierConfig,
+    /// The channel on the way back; none is a coupler.
+    pub fading: Option<FadingConfig>,
+    /// What came back over the noise in it, in dB.
+    pub snr_db: f64,
+    /// Samples that are sent.
+    pub samples: u64,
+    /// Seed of channel and noise.
+    pub seed: u64,
+}
+
+/// What came of it.
+pub struct Outcome {
+    /// What each round learned.
+    pub rounds: Vec<Round>,
+    /// The signal, as it was to come out.
+    pub signal: Vec<Complex32>,
+    /// What the amplifier put out.
+    pub output: Vec<Complex32>,
+}
+
+/// Samples of the signal that tables are made from.
+const STRETCH: usize = 16_384;
+
+/// Runs the loop.
+///
+/// ```
+/// use kaflow::{blocks::LoopConfig, channel::{AmplifierConfig, Model}, dpd::Options, flowgraphs::linearize::{self, Transmission}};
+/// use kaflow::{metrics::{Band, linearity}, ofdm::{Clip, Config}};
+///
+/// # fn main() -> futuresdr::runtime::Result<()> {
+/// let clip = Clip { level_db: 8.0, filter: true, iterations: 3 };
+/// let ofdm = Config { oversampling: 4, window: 4, clip: Some(clip), ..Config::default() };
+/// let amplifier = AmplifierConfig { ibo_db: 9.0, model: Model::Rapp { smoothness: 1.6 } };
+/// let transmission = Transmission { ofdm, amplifier, fading: None, snr_db: 40.0, samples: 600_000, seed: 1 };
+/// let config = LoopConfig { options: Options { memory: 0, ..Options::default() }, level: 3.4, back_off_db: 0.1, pairs: 10_000 };
+/// let done = linearize::run(&transmission, config)?;
+/// let at = |part: std::ops::Range<usize>| linearity(&done.signal[part.clone()], &done.output[part], Band { width: 0.21, spacing: 0.23 });
+/// let (before, after) = (at(0..10_000)?, at(590_000..600_000)?);
+/// assert!(after.nmse_db < before.nmse_db - 12.0, "{before:?} {after:?}");
+/// # Ok(()) }
+/// ```
+pub fn run(transmission: &Transmission, config: LoopConfig) -> Result<Outcome> {
+    let Transmission { ofdm, amplifier, fading, snr_db, samples, seed } = transmission;
+    let mut signal = vec![Complex32::default(); *samples as usize];
+    Transmitter::new(ofdm.clone(), Source::Continuous)?.fill(&mut signal);
+    let amplifier = channel::Amplifier::from_config(amplifier)?;
+    let mut noise = Noise::new(*snr_db, *seed)?;
+    noise.set_signal_power(power_behind(&amplifier, &signal))?;
+
+    let predistort = Predistort::new(Table::bypass(config.level))?;
+    let learn = Linearize::new(config, &signal[..STRETCH.min(signal.len())], predistort.swap())?;
+    let rounds = learn.rounds();
+    let output = VectorSink::<Complex32>::new(signal.len());
+    let noise = Staged::new(noise);
+    let amplifier = Amplifier::new(amplifier);
+    let tx = OfdmTx::new(Transmitter::new(ofdm.clone(), Source::Continuous)?, Some(*samples));
+    let mut fg = Flowgraph::new();
+    if let Some(fading) = fading {
+        let fading = Fading::new(channel::Fading::new(fading, *seed)?);
+        connect!(fg, noise > received.learn; fading > noise; amplifier > fading; amplifier > output; predistort > sent.learn; predistort > amplifier; tx > predistort;);
+        let fg = Runtime::new().run(fg)?;
+        return Ok(Outcome { rounds: rounds.get(), signal, output: output.get(&fg)?.items().clone() });
+    }
+    connect!(fg, noise > received.learn; amplifier > noise; amplifier > output; predistort > sent.learn; predistort > amplifier; tx > predistort;);
+    let fg = Runtime::new().run(fg)?;
+    Ok(Outcome { rounds: rounds.get(), signal, output: output.get(&fg)?.items().clone() })
+}
+
+/// Mean power that the amplifier makes of the signal.
+fn power_behind(amplifier: &channel::Amplifier, signal: &[Complex32]) -> f64 {
+    let mut output = signal.to_vec();
+    amplifier.clone().process(&mut output);
+    crate::metrics::power(&output)
+}
