@@ -1,4 +1,15 @@
 //! Every constant of the tracker, with its unit.
+//!
+//! What a factor of two does, where it was measured (NMSE in dB; test bed D at `f_d T` = 1e-3, four seeds; three recordings, as in `tests/ensemble.rs`):
+//!
+//! | constant | test bed D | KAFBOX, 4 taps | OpenDPD, 16 taps | 802.11a, 6 taps | coverage, test bed, KAFBOX |
+//! |---|---|---|---|---|---|
+//! | as they are | -19.15 | -17.74 | -35.40 | -19.50 | 95.2, 94.4 % |
+//! | `NOISE_WINDOW` 150 | -19.16 | -17.80 | -35.39 | -19.50 | 95.0, 93.9 % |
+//! | `NOISE_WINDOW` 600 | -19.15 | -17.71 | -35.40 | -19.42 | 95.4, 95.1 % |
+//! | `OUTLIER` 6 | -19.15 | -17.61 | -35.43 | -12.72 | 95.1, 93.5 % |
+//! | `ROUGHNESS` 0.02 | -19.16 | -17.74 | -35.41 | -19.19 | 95.1, 94.4 % |
+//! | `BANK_EAGER` 4096 | no change | no change | 0.17 worse | no change | no change |
 
 /// Members for moving channels: one lane each.
 pub(super) const MEMBERS: usize = 16;

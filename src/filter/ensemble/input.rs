@@ -120,10 +120,11 @@ impl<T: Real> Input<T> {
                 self.mean += (power - self.mean) / self.count;
                 self.unit = self.mean;
             } else if power > 0.0 {
-                let power = power.min(LOUDEST * self.mean);
-                self.sum += weight * power;
+                self.sum += weight * power.min(LOUDEST * self.mean);
                 self.weight += weight;
-                self.plain = (self.plain.0 + power, self.plain.1 + 1.0);
+                if !glitch {
+                    self.plain = (self.plain.0 + power, self.plain.1 + 1.0);
+                }
             }
         }
     }
@@ -151,6 +152,9 @@ impl<T: Real> Input<T> {
         let (mean, weight) = (self.sum / self.weight, self.weight);
         (self.sum, self.weight) = (0.0, 0.0);
         let plain = std::mem::take(&mut self.plain);
+        if plain.1 == 0.0 {
+            return Change::None;
+        }
         let recent = std::mem::replace(&mut self.recent, plain);
         let level = plain.0 / plain.1 / self.unit;
         // Samples in a row are counted upwards where they are louder, downwards where they are quieter.
@@ -166,6 +170,10 @@ impl<T: Real> Input<T> {
             (self.mean, self.unit, self.count, self.step) = (power, power, START.max(plain.1 + recent.1), 0.0);
             return Change::Grown(ratio);
         }
+        if self.step != 0.0 {
+            // Not before it is known which level this is.
+            return Change::None;
+        }
         self.count = (self.count + weight).min(WINDOW);
         self.mean += (mean - self.mean) * (weight / self.count).min(1.0);
         if self.mean > HYSTERESIS * self.unit || HYSTERESIS * self.mean < self.unit {
@@ -174,5 +182,39 @@ impl<T: Real> Input<T> {
             return Change::Grown(ratio);
         }
         Change::None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the unit is after samples of some amplitude, in cells of 64.
+    fn after(input: &mut Input<f64>, amplitude: f64, cells: usize) -> (f64, usize) {
+        let mut changes = 0;
+        for _ in 0..cells {
+            // Envelopes that vary, with a mean power of 1.
+            let x: Vec<_> = (0..64).map(|n| Complex::from_polar(amplitude * if n % 2 == 0 { 1.3416 } else { 0.4472 }, n as f64)).collect();
+            input.take(16, &x);
+            changes += usize::from(input.settle() != Change::None);
+        }
+        (1.0 / input.inverse(), changes)
+    }
+
+    #[test]
+    fn the_unit_follows_steps_and_overlooks_glitches_and_pauses() {
+        for step in [0.001, 0.1, 0.4, 2.5, 10.0, 20.0] {
+            let mut input = Input::new(16);
+            let (unit, _) = after(&mut input, 1.0, 40);
+            assert!((unit - 1.0).abs() < 0.05, "{unit}");
+            let (unit, changes) = after(&mut input, step, 6);
+            assert!((unit / step - 1.0).abs() < 0.1 && changes == 1, "step by {step}: {unit} after {changes} changes");
+        }
+        let mut input = Input::new(16);
+        after(&mut input, 1.0, 40);
+        input.take(16, &[Complex::new(1e6, 0.0)]);
+        assert_eq!(input.settle(), Change::None);
+        let (unit, changes) = after(&mut input, 0.0, 100);
+        assert!((unit - 1.0).abs() < 0.05 && changes == 0, "{unit}");
     }
 }

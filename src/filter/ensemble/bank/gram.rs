@@ -162,3 +162,44 @@ pub(super) fn solve(swept: &Matrix, c: &[Complex64], scale: f64, w: &mut [Comple
         w[i] += sum;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sum_and_inverse_are_those_of_the_samples_at_every_level() {
+        let n = 21;
+        let feature = |s: usize, k: usize| Complex64::cis((s * s * (k + 3) + k * k) as f64 * 0.37) * (1.0 + (k % 3) as f64);
+        for &level in Level::available() {
+            let mut gram = Gram::<f32>::new(n);
+            // More than two batches, in portions that do not fill them.
+            for s in 0..41 {
+                (0..n).for_each(|k| gram.set(0, k, (feature(s, k).re as f32, feature(s, k).im as f32)));
+                gram.advance(level, 1);
+            }
+            let mut sum = gram.sum(level).clone();
+            for i in 0..n {
+                for j in i..n {
+                    let expected: Complex64 = (0..41).map(|s| feature(s, i).conj() * feature(s, j)).sum();
+                    assert!((sum.at(i, j) - expected).norm() < 1e-3, "{level}, {i}, {j}: {} instead of {expected}", sum.at(i, j));
+                }
+            }
+            sum.add_to_diagonal(10.0);
+            let whole = sum.clone();
+            assert!(sum.sweep(level, 0, n));
+            let c: Vec<Complex64> = (0..n).map(|k| Complex64::new(k as f64, 1.0)).collect();
+            let (mut w, mut inverse) = (vec![Complex64::default(); n], Inverse::<f64>::new(n));
+            solve(&sum, &c, 2.0, &mut w);
+            inverse.fill(&sum, n);
+            for i in 0..n {
+                let entry = |j: usize| if i <= j { whole.at(i, j) } else { whole.at(j, i).conj() };
+                let back: Complex64 = (0..n).map(|j| entry(j) * w[j]).sum();
+                assert!((back - c[i] * 2.0).norm() < 1e-6, "{level}, {i}: {back} instead of {}", c[i] * 2.0);
+                let row = i * Inverse::<f64>::padded(n);
+                let same: Complex64 = (0..n).map(|j| Complex64::new(inverse.re[row + j], inverse.im[row + j]) * c[j] * 2.0).sum();
+                assert!((same - w[i]).norm() < 1e-6 * (1.0 + w[i].norm()), "{level}, {i}");
+            }
+        }
+    }
+}
