@@ -4,6 +4,7 @@ use num_complex::Complex64;
 
 use super::basis::Basis;
 use super::fit::Equations;
+use super::model::mean_gain;
 use crate::Result;
 use crate::dsp::solve;
 use crate::error::require;
@@ -33,7 +34,8 @@ impl Path {
     /// Over the air, with eight taps that move along straight lines for 1000 samples.
     pub const AIR: Self = Self::Air { taps: 8, advance: 2, block: 1000 };
 
-    /// The path that explains a recorded pair: over the air where a linear channel that moves explains at least 1 dB more than one that stands still.
+    /// The path that explains a recorded pair: over the air where a linear channel that moves explains at least 1 dB more than one that stands still, or where there are echoes
+    /// that no amplifier makes: one gain leaves more than -12 dB, and some taps 6 dB less than that.
     ///
     /// Errors are compared as if on other samples: with `p` taps fitted to a block of `n`, by generalised cross-validation, `error / (1 − p/n)²` (Golub, Heath, Wahba 1979).
     pub fn find(sent: &[Complex64], received: &[Complex64], taps: usize, advance: usize) -> Self {
@@ -51,12 +53,18 @@ impl Path {
             left / count.max(1) as f64 / (1.0 - fitted as f64 / part as f64).powi(2)
         };
         let still = error(usize::MAX, false);
+        let power = received.iter().map(Complex64::norm_sqr).sum::<f64>() / received.len().max(1) as f64;
+        let gain = mean_gain(sent, received);
+        let alone = sent.iter().zip(received).map(|(x, y)| (y - gain * x).norm_sqr()).sum::<f64>() / (power * received.len().max(1) as f64);
         let blocks = [8000, 4000, 2000, 1000, 500, 250].into_iter().filter(|&block| block >= 16 * taps && 4 * block <= sent.len());
         let tried: Vec<(usize, f64)> = blocks.map(|block| (block, error(block, true))).collect();
         let least = tried.iter().map(|t| t.1).fold(f64::INFINITY, f64::min);
         // The longest that is as good as any: fewer taps to find.
         match tried.into_iter().find(|t| t.1 <= 1.05 * least) {
             Some((block, moving)) if moving < 0.79 * still => Self::Air { taps, advance, block },
+            _ if alone > 0.063 && still < 0.25 * alone * power => {
+                Self::Air { taps, advance, block: (sent.len() / 4).clamp(16 * taps, 8000.max(16 * taps)) }
+            }
             _ => Self::Coupler,
         }
     }

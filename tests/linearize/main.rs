@@ -95,3 +95,30 @@ fn scales_make_no_difference_and_nothing_is_learned_from_silence() {
     learner.push(&x, &broken).unwrap();
     assert!((learner.model().unwrap().gain(2.0) - plain).norm() < 0.01);
 }
+
+#[cfg(feature = "blocks")]
+#[test]
+fn the_flowgraph_closes_the_loop() {
+    use kaflow::blocks::LoopConfig;
+    use kaflow::channel::{AmplifierConfig, Model};
+    use kaflow::flowgraphs::linearize::{self, Transmission};
+    use kaflow::metrics::{Band, linearity};
+    use kaflow::ofdm::{Clip, Config};
+
+    let clip = Clip { level_db: 8.0, filter: true, iterations: 3 };
+    let ofdm = Config { oversampling: 4, window: 4, clip: Some(clip), ..Config::default() };
+    let amplifier = AmplifierConfig { ibo_db: 9.0, model: Model::Rapp { smoothness: 1.6 } };
+    let mut transmission = Transmission { ofdm, amplifier, fading: None, snr_db: 40.0, samples: 600_000, seed: 1 };
+    let config = LoopConfig { options: Options { memory: 0, ..Options::default() }, level: 3.4, back_off_db: 0.1, pairs: 10_000 };
+    let done = linearize::run(&transmission, config.clone()).unwrap();
+    let nmse = |part: std::ops::Range<usize>| {
+        linearity(&done.signal[part.clone()], &done.output[part], Band { width: 0.21, spacing: 0.23 }).unwrap().nmse_db
+    };
+    let (before, after) = (nmse(0..10_000), nmse(590_000..600_000));
+    println!("NMSE {before:.1} dB before, {after:.1} dB behind the loop, {:?}", done.rounds);
+    assert!(done.rounds.len() >= 2 && done.rounds.iter().all(|round| round.applied) && after < before - 12.0);
+    // A feedback that holds next to nothing of the signal teaches nothing.
+    (transmission.snr_db, transmission.samples) = (5.0, 100_000);
+    let done = linearize::run(&transmission, config).unwrap();
+    assert!(!done.rounds.is_empty() && done.rounds.iter().all(|round| !round.applied), "{:?}", done.rounds);
+}

@@ -77,6 +77,11 @@ pub(super) fn write(args: &Args, learned: &Learned, band: Band, pair: &Pair) -> 
         learned.power_db,
         learned.output_db
     );
+    if learned.after.nmse_db > learned.before.nmse_db - 1.0
+        || learned.after.aclr_dbc.0.max(learned.after.aclr_dbc.1) > learned.before.aclr_dbc.0.max(learned.before.aclr_dbc.1)
+    {
+        note!("predistortion would not make this better: give the way back with --path, more or less --memory, or a cleaner recording");
+    }
     let sides = |found: &Linearity| [found.aclr_dbc.0, found.aclr_dbc.1];
     write_json(
         args,
