@@ -378,25 +378,13 @@ fn chirp(length: usize, band: f64) -> Vec<Complex64> {
     (0..length).map(|n| Complex64::cis(TAU * band * 0.5 * (at(n) - 1.0) * n as f64)).collect()
 }
 
-/// A Zadoff-Chu sequence of odd length.
-fn zadoff_chu(length: usize, root: usize) -> Vec<Complex64> {
-    (0..length).map(|n| Complex64::cis(-TAU / 2.0 * ((root * n * (n + 1)) % (2 * length)) as f64 / length as f64)).collect()
-}
-
 #[test]
-fn chirps_and_zadoff_chu_sequences_are_aligned() {
+fn chirps_are_aligned() {
     use crate::channel::{Fading, FadingConfig, Profile, Stage};
-    let frames = [
-        ("chirp", chirp(4096, 0.8)),
-        ("narrow chirp", chirp(4096, 0.2)),
-        ("Zadoff-Chu 1", zadoff_chu(4095, 1)),
-        ("Zadoff-Chu 25", zadoff_chu(839, 25)),
-    ];
-    for (name, frame) in frames {
+    for (name, frame) in [("chirp", chirp(4096, 0.8))] {
         // Once behind silence, and repeated.
         for (turns, most) in [(1, 2000), (20, frame.len() / 2)] {
-            for (delay, paths, doppler, snr_db, cfo) in
-                [(0.0, 1, 0.0, 30.0, 0.0), (123.3, 1, 0.0, 10.0, 0.0), (-77.0, 3, 1e-6, 20.0, 0.0), (300.5, 1, 1e-5, 20.0, 1e-6)]
+            for (delay, paths, doppler, snr_db, cfo) in [(0.0, 1, 0.0, 30.0, 0.0), (123.3, 1, 0.0, 10.0, 0.0), (-77.0, 3, 1e-6, 20.0, 0.0)]
             {
                 let mut rng = ChaCha8Rng::seed_from_u64(delay as u64 + 5);
                 let silence = vec![Complex64::default(); 1500];
