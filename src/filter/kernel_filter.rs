@@ -5,10 +5,9 @@ mod adaptive;
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
-use super::sliding::by_lag;
-use super::{Adaptive, Filter, MOST_TAPS, Portrait, ToWindowed, Tracker, Weight, check_budget, check_taps, finite, require, state};
+use super::{MOST_TAPS, check_budget, check_taps, finite, require, state};
 use crate::kernel::{Centres, Kernel, Row, weigh_complex, weigh_real};
-use crate::observation::{Gaussian, Observation};
+use crate::observation::Observation;
 use crate::simd::Nearest;
 use crate::{Error, Real, Result};
 
