@@ -16,6 +16,7 @@ struct Duplex {
 }
 
 const SI_DB: f64 = 48.0;
+const ELSEWHERE: usize = 1237;
 
 fn gaussian(random: &mut ChaCha8Rng) -> Complex64 {
     let (a, b): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
@@ -67,7 +68,8 @@ fn duplex(samples: usize, seed: u64, oversampling: usize, wanted_db: Option<f64>
     let noise: Vec<Complex32> = (0..samples).map(|_| narrow(sigma * gaussian(random))).collect();
     let wanted = match wanted_db {
         Some(db) => {
-            let w = ofdm(samples, seed + 1000, oversampling);
+            // Of another station, whose frames begin elsewhere: preambles at the same time would be one signal.
+            let w = ofdm(samples + ELSEWHERE, seed + 1000, oversampling).split_off(ELSEWHERE);
             let power = w.iter().map(|z| f64::from(z.norm_sqr())).sum::<f64>() / samples as f64;
             let scale = (sigma * 10f64.powf(db / 20.0) / power.sqrt()) as f32;
             w.iter().map(|z| z * scale).collect()

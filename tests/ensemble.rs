@@ -393,7 +393,7 @@ fn a_frozen_tracker_learns_nothing_and_a_gap_is_bridged() {
     tracker.gap(2500);
     let nmse = track(&mut tracker, &tx[6000..], &rx[6000..]).nmse_from(200);
     let without = track(&mut ensemble(), &tx, &rx).nmse_from(6200);
-    assert!(nmse < without + 0.1, "{nmse}, without the gap {without}");
+    assert!(nmse < without + 0.15, "{nmse}, without the gap {without}");
 }
 
 #[test]

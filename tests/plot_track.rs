@@ -112,7 +112,7 @@ fn the_last_taps_are_those_of_the_bare_filter() {
     let taps = table(&directory.path().join("out/taps.csv"));
     let given = Values::from([("mu".into(), registry::Value::Number(0.5))]);
     let spread = (4.0 * kaflow::metrics::power(&run.tx[0])).sqrt();
-    let tracker = registry::tracker::<f32>(&registry::recipe("nlms").unwrap().settle(&given, spread).unwrap(), 4).unwrap();
+    let tracker = registry::tracker::<f32>(&registry::recipe("nlms").unwrap().settle_stream(&given, spread, 4).unwrap(), 4).unwrap();
     let mut tracker = Guard::new(tracker);
     let mut prediction = vec![Complex32::default(); samples as usize];
     let mut done = 0;

@@ -84,7 +84,7 @@ fn what_cannot_be_done_is_refused_before_any_work() {
     for (arguments, words) in [
         (vec!["fig9", "--out", &out], "fig5"),
         (vec!["fig2"], "--out"),
-        (vec!["fig2", "--out", &out, "--runs", "0"], "runs must be at least 1"),
+        (vec!["fig2", "--out", &out, "--runs", "0"], "--runs must be between 1 and"),
         (vec!["fig2", "--out", &out, "--tx", "a", "--rx", "b"], "only fig5 takes recordings"),
         (vec!["fig5", "--out", &out, "--tx", "a"], "--rx"),
         (vec!["fig5", "--out", &out, "--tx", "missing.sigmf-meta", "--rx", "b"], "missing"),

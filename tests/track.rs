@@ -94,10 +94,11 @@ fn raw_recordings_give_the_predictions_of_the_bare_filter() {
     let (tx, rx) = bed(6000);
     raw(directory.path().join("tx.bin"), &tx);
     raw(directory.path().join("rx.bin"), &rx);
-    let command = "track tx.bin rx.bin --format cf32_le --align none --filter nlms --mu 0.3 --taps 5 --predictions p.cf32 --threads 2";
+    let command = "track tx.bin rx.bin --format cf32_le --align none --filter nlms --mu 0.3 --regularization 1e-6 --taps 5 --predictions p.cf32 --threads 2";
     kaflow(directory.path(), command).success();
     let mut expected = vec![Complex32::default(); 6000];
-    let settings = registry::recipe("nlms").unwrap().settle(&Values::from([("mu".into(), Value::Number(0.3))]), 1.0).unwrap();
+    let given = Values::from([("mu".into(), Value::Number(0.3)), ("regularization".into(), Value::Number(1e-6))]);
+    let settings = registry::recipe("nlms").unwrap().settle(&given, 1.0).unwrap();
     Guard::new(registry::tracker(&settings, 5).unwrap()).track(&tx, &rx, &mut expected, None);
     raw(directory.path().join("expected.cf32"), &expected);
     assert!(fs::read(directory.path().join("p.cf32")).unwrap() == fs::read(directory.path().join("expected.cf32")).unwrap());

@@ -96,7 +96,9 @@ impl Watch {
     /// Looks at the predictions of at most [`room`](Self::room) samples that were learned, and mutes those that are not to be believed. True where the tracker has to start again now.
     #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "what is not a number must fail")]
     pub(super) fn look<T: Real>(&mut self, rx: &[Complex<T>], prediction: &mut [Complex<T>]) -> bool {
-        let allowed = PATIENCE * self.levels[0].max(self.levels[1]);
+        let mut allowed = PATIENCE * self.levels[0].max(self.levels[1]);
+        // Before the end of the first block the level is that of what has come so far.
+        let (first, mut samples) = (allowed == 0.0, self.at);
         // Beside the fastest tracker every load and store counts.
         let (mut power, mut worse, mut excess, mut peak) = (self.power, self.worse, self.excess, self.peak);
         for (y, p) in rx.iter().zip(prediction) {
@@ -110,6 +112,10 @@ impl Watch {
             let most = 2.0 * LARGEST * peak;
             let e = if e > most { most } else { e };
             power += y;
+            if first {
+                samples += 1;
+                allowed = PATIENCE * power / samples as f64;
+            }
             worse += e - y;
             excess += e - SLACK * y;
             if !(excess <= allowed || excess <= STEP * power || self.failed) {

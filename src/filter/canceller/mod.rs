@@ -23,7 +23,7 @@ pub(super) use recipe::RECIPE;
 
 use self::features::Features;
 use self::weights::{Belief, Sample, Weights};
-use super::{Adaptive, Portrait, Tracker};
+use super::{Adaptive, Portrait, Tracker, check_lengths};
 use crate::error::require;
 use crate::simd::Level;
 use crate::{Error, Result, state};
@@ -295,6 +295,7 @@ impl Tracker<f32> for Canceller {
         prediction: &mut [Complex<f32>],
         variance: Option<&mut [f32]>,
     ) {
+        check_lengths(tx, rx, prediction, variance.as_deref());
         let wide = |z: Complex<f32>| Complex64::new(z.re.into(), z.im.into());
         let mut variance = variance;
         for (n, (&x, &y)) in tx.iter().zip(rx).enumerate() {
