@@ -185,7 +185,7 @@ pub(super) const KALMAN: Recipe = Recipe {
     reference: "Kalman 1960",
     parameters: &[LAMBDA.preset(Preset::Is(0.9999)).within(below_one(1e-7, 1e-2)), PROCESS_NOISE, NOISE.preset(Preset::Power(0.05))],
     likelihood: Some(Likelihood::Exact),
-    look: (Hue::Olive, Dash::DashDot),
+    look: (Hue::Olive, Dash::Mixed),
     make: Make::Filter(build_kalman, build_kalman),
 };
 

@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn numbers_have_true_minus_signs_and_zero_has_none() {
-        assert_eq!(number(-3.14159, 2), "−3.14");
+        assert_eq!(number(-2.345, 1), "−2.3");
         assert_eq!(number(-0.001, 1), "0.0");
     }
 

@@ -21,7 +21,7 @@ impl Dash {
             Self::Solid => &[],
             Self::Dashed => &[4.5, 2.5],
             Self::Dotted => &[1.2, 2.0],
-            Self::DashDot => &[5.0, 2.0, 1.2, 2.0],
+            Self::Mixed => &[5.0, 2.0, 1.2, 2.0],
         }
     }
 }
@@ -86,7 +86,7 @@ const INDIGO: Colour = Colour(0x33, 0x22, 0x88);
 
 /// For taps, channels and names that the table does not know, in the order in which they are told apart best.
 const CYCLE: [Colour; 8] = [BLUE, ORANGE, GREEN, PINK, SKY, VERMILLION, WINE, OLIVE];
-const DASHES: [Dash; 4] = [Dash::Solid, Dash::Dashed, Dash::DashDot, Dash::Dotted];
+const DASHES: [Dash; 4] = [Dash::Solid, Dash::Dashed, Dash::Mixed, Dash::Dotted];
 
 fn colour(hue: Hue) -> Colour {
     match hue {
@@ -105,7 +105,7 @@ fn colour(hue: Hue) -> Colour {
 
 /// What is drawn besides the filters of the registry: names without case and punctuation.
 const TABLE: [(&str, Colour, Dash); 21] = [
-    ("gmprls", WINE, Dash::DashDot),
+    ("gmprls", WINE, Dash::Mixed),
     ("mp", WINE, Dash::Dashed),
     ("hammerstein", VERMILLION, Dash::Dashed),
     ("equivariant", GREEN, Dash::Dashed),

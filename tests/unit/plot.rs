@@ -1,6 +1,6 @@
 //! Pictures: what is drawn is what was given, and every kind renders, whatever the numbers are.
 
-#[allow(dead_code, unreachable_pub)]
+#[allow(unreachable_pub)]
 #[path = "../common/mod.rs"]
 mod common;
 

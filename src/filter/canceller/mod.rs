@@ -253,7 +253,7 @@ impl Canceller {
         }
         let Block { cross, power, colour, .. } = self.block;
         self.block = Block { colour, ..Block::default() };
-        if !(power > 0.0) {
+        if power.is_nan() || power <= 0.0 {
             return;
         }
         let (seen, noise) = (cross / power, self.noise / power * colour);
@@ -344,9 +344,8 @@ impl Adaptive for Canceller {
         let mut saved: Self = state::decode("canceller", bytes)?;
         state::same_shape("taps", saved.taps, self.taps)?;
         state::same_shape("samples of advance", saved.advance, self.advance)?;
-        if !(saved.features.fits(&self.features) && saved.weights.fits(&self.weights) && saved.prior.len() == self.prior.len())
-            || ![0, self.features.reach()].contains(&saved.start.len())
-        {
+        let start = [0, self.features.reach()].contains(&saved.start.len());
+        if !(saved.features.fits(&self.features) && saved.weights.fits(&self.weights) && saved.prior.len() == self.prior.len() && start) {
             return Err(Error::State("damaged: a length does not fit its parameters".into()));
         }
         saved.level = self.level;

@@ -205,7 +205,7 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
             }
             (gr, gi) = (gain.mul(er), gain.mul(ei));
             judge.take(error.mul(inverse), variance.mul(relative));
-            if (at + s) as u64 >= self.steady && (at + s) % QUAD > 0 {
+            if (at + s) as u64 >= self.steady && !(at + s).is_multiple_of(QUAD) {
                 continue;
             }
             kappa = a12.mul(a11.recip());

@@ -25,5 +25,5 @@ pub(crate) enum Dash {
     /// Dots.
     Dotted,
     /// Dash, dot, dash, dot.
-    DashDot,
+    Mixed,
 }
