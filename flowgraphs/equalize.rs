@@ -1,5 +1,5 @@
 //! Coded frames through a saturated amplifier, echoes and noise, received twice: with one tap a carrier, and by a receiver that learns the amplifier's curve and reads
-//! through it ([`saturation`](crate::ofdm::saturation)).
+//! through it (`saturation`).
 //!
 //! ```text
 //! OfdmTx ─► Amplifier ─► Fading ─► Noise ─┬─► OfdmRx, one tap a carrier

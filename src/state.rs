@@ -12,7 +12,7 @@ const MAGIC: &[u8; 8] = b"KAFLOW\0\n";
 const VERSION: u16 = 1;
 
 /// Seals `value` as state of the given kind.
-pub(crate) fn encode<S: Serialize>(kind: &str, value: &S) -> Result<Vec<u8>> {
+pub fn encode<S: Serialize>(kind: &str, value: &S) -> Result<Vec<u8>> {
     let body = postcard::to_stdvec(value).map_err(|e| Error::State(format!("cannot encode: {e}")))?;
     let mut out = Vec::with_capacity(body.len() + kind.len() + 24);
     out.extend_from_slice(MAGIC);
@@ -27,7 +27,7 @@ pub(crate) fn encode<S: Serialize>(kind: &str, value: &S) -> Result<Vec<u8>> {
 }
 
 /// Opens what [`encode`] sealed, and says what is wrong with it otherwise.
-pub(crate) fn decode<S: DeserializeOwned>(kind: &str, bytes: &[u8]) -> Result<S> {
+pub fn decode<S: DeserializeOwned>(kind: &str, bytes: &[u8]) -> Result<S> {
     let bad = |what: String| Err(Error::State(what));
     let Some(rest) = bytes.strip_prefix(MAGIC.as_slice()) else {
         return bad("not a kaflow state file (it does not start with KAFLOW)".into());

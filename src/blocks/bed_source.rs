@@ -18,7 +18,7 @@ use crate::channel::TestBed;
 ///
 /// # Stream Outputs
 ///
-/// `tx`, `rx`: both with a [`gap`] tag behind samples that were dropped.
+/// `tx`, `rx`: both with a `gap` tag behind samples that were dropped.
 ///
 /// # Message Inputs
 ///

@@ -16,7 +16,7 @@ pub enum Command {
     Reset,
     /// Change one of the tracker's parameters.
     Set(String, f64),
-    /// Take over what [`Controls::save`] gave.
+    /// Take over what `Controls::save` gave.
     Restore(Vec<u8>),
 }
 

@@ -66,7 +66,7 @@ pub enum Soft {
 ///
 /// # Stream Outputs
 ///
-/// `soft` (`f32`): for each received sample [`per_sample`](Detect::per_sample) numbers, as [`Soft`] says, one step ahead: before the training of
+/// `soft` (`f32`): for each received sample `per_sample` numbers, as [`Soft`] says, one step ahead: before the training of
 /// that sample is learned. Tags of both inputs, on the first number of their sample.
 ///
 /// # Message Inputs

@@ -15,12 +15,12 @@ use crate::channel::{Dropper, Impairments};
 ///
 /// # Stream Outputs
 ///
-/// `output`: a sampling offset and lost samples change how many there are. Lost samples leave a [`gap`] tag; other tags stay with their
+/// `output`: a sampling offset and lost samples change how many there are. Lost samples leave a `gap` tag; other tags stay with their
 /// sample, or with the next one where theirs was lost.
 ///
 /// # Message Inputs
 ///
-/// `set`: one of the parameters of [`Impairments::set`] and [`Dropper::set`]. `reset`: anything, back to the first sample.
+/// `set`: one of the parameters of `Impairments::set` and `Dropper::set`. `reset`: anything, back to the first sample.
 ///
 /// # Message Outputs
 ///

@@ -23,7 +23,7 @@ use crate::{
 ///
 /// # Stream Inputs
 ///
-/// `input`. A tag [`gap`](super::gap) starts a new capture in SigMF, whose index jumps over it; a raw file cannot say it.
+/// `input`. A tag `gap` starts a new capture in SigMF, whose index jumps over it; a raw file cannot say it.
 ///
 /// # Stream Outputs
 ///

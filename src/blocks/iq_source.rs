@@ -18,7 +18,7 @@ use crate::iq::Recording;
 ///
 /// # Stream Outputs
 ///
-/// `output`. The first sample behind a hole has a [`gap`] tag.
+/// `output`. The first sample behind a hole has a `gap` tag.
 ///
 /// # Message Inputs
 ///

@@ -58,7 +58,7 @@ const POOR_DB: f64 = -15.0;
 ///
 /// # Stream Inputs
 ///
-/// `sent`: what the amplifier was given. `received`: what came back, in step. A tag [`gap`](super::gap) on either begins a round anew.
+/// `sent`: what the amplifier was given. `received`: what came back, in step. A tag `gap` on either begins a round anew.
 ///
 /// # Stream Outputs
 ///

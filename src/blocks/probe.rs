@@ -51,7 +51,7 @@ pub struct Summary {
     pub portrait: Portrait,
 }
 
-/// Reads a [`Track`](super::Track) block's [`Report`] while it runs, and its [`Summary`] once it has ended.
+/// Reads a [`Track`](super::Track) block's `Report` while it runs, and its [`Summary`] once it has ended.
 #[derive(Clone, Debug, Default)]
 pub struct Probe {
     report: Arc<Mutex<Report>>,

@@ -53,7 +53,7 @@ impl Drive {
         })
     }
 
-    /// Refuses what clipping would distort by more than [`CLIPPING_LIMIT_DB`].
+    /// Refuses what clipping would distort by more than `CLIPPING_LIMIT_DB`.
     pub fn check(&self) -> Result<()> {
         if self.distortion_db <= CLIPPING_LIMIT_DB {
             return Ok(());

@@ -27,7 +27,7 @@ use crate::Error;
 ///
 /// # Stream Outputs
 ///
-/// `output[c]`: one for each channel. The first sample of each read that the driver stamped has a tag [`TIME`]. The first sample behind a gap has a tag [`gap`] with the number of missing
+/// `output[c]`: one for each channel. The first sample of each read that the driver stamped has a tag [`TIME`]. The first sample behind a gap has a tag `gap` with the number of missing
 /// samples, 0 where nobody knows: time stamps are averaged, so that those that scatter tell no gaps that are none.
 ///
 /// # Message Inputs

@@ -23,13 +23,13 @@ pub type SyncStatus = Status;
 ///
 /// # Stream Inputs
 ///
-/// `tx`, `rx`. A tag [`gap`] says how many samples are missing before its sample, 0 for an unknown number. Where the transmitter repeats a frame, nothing is read from `tx`: connect
+/// `tx`, `rx`. A tag `gap` says how many samples are missing before its sample, 0 for an unknown number. Where the transmitter repeats a frame, nothing is read from `tx`: connect
 /// whatever there is.
 ///
 /// # Stream Outputs
 ///
 /// `aligned_tx`, `aligned_rx`: sample by sample partners. Each has its input's tags; where pairs are left out, because samples are missing or their partners are in doubt, both
-/// have a [`gap`] tag behind them.
+/// have a `gap` tag behind them.
 ///
 /// # Message Inputs
 ///

@@ -37,7 +37,7 @@ use crate::{
 ///
 /// # Stream Outputs
 ///
-/// `prediction`: one step ahead. `error`: `rx − prediction`. Tags of both inputs go to both; a tag [`gap`](super::gap) makes the tracker
+/// `prediction`: one step ahead. `error`: `rx − prediction`. Tags of both inputs go to both; a tag `gap` makes the tracker
 /// learn nothing until its window lies behind it.
 ///
 /// # Message Inputs
@@ -161,7 +161,7 @@ where
     }
 
     /// Keeps something to look at, in bounded memory: the tracker's taps at the end of each row of metrics, and now and then a
-    /// [`Stretch`](super::Stretch) of the streams.
+    /// `Stretch` of the streams.
     pub fn observed(mut self) -> Self {
         self.core.observed = Some(Observed::new());
         self

@@ -93,7 +93,7 @@ const KNOWN: [&str; 12] = [
 impl Impairments {
     /// A receiver as configured, for a signal of mean power 1, with noise `snr_db` below it (infinity for none).
     ///
-    /// The phase noise is drawn from `seed` as well as the noise; see [`with_noise`](Self::with_noise) for antennas that share an oscillator.
+    /// The phase noise is drawn from `seed` as well as the noise; see `with_noise` for antennas that share an oscillator.
     pub fn new(config: &ImpairmentsConfig, snr_db: f64, seed: u64) -> Result<Self> {
         Self::with_noise(config, Noise::new(snr_db, seed)?, seed)
     }

@@ -2,7 +2,7 @@
 //!
 //! Every part is a small struct that works on a *stream*: it takes the samples in pieces of any length, gives the same output however
 //! they are cut, draws its random numbers from its own seed, and starts over, bit for bit, after `reset`. Parts that keep the number of
-//! samples implement [`Stage`]; [`SampleOffset`] and [`Dropper`] change it and therefore have calls of their own.
+//! samples implement [`Stage`]; `SampleOffset` and [`Dropper`] change it and therefore have calls of their own.
 //! [`TestBed`] strings them together as a [`Scenario`] says:
 //!
 //! ```text

@@ -4,7 +4,7 @@
 //! - [`Writer`] writes SigMF that is valid at any time, also after a kill.
 //! - [`Pair`] ties a transmitted and a received recording together in a `.sigmf-collection`.
 //! - [`align`](fn@align::align) finds delay, carrier offset, gain, DC and inversion between the two.
-//! - [`survey`](fn@survey) measures a recording: power, peak, clipping, DC, spectrum, envelope.
+//! - `survey` measures a recording: power, peak, clipping, DC, spectrum, envelope.
 //!
 //! # Conventions
 //!
@@ -13,7 +13,7 @@
 //!
 //! # Samples that are not numbers
 //!
-//! NaN and infinity are passed on (the filters skip them), counted, and the first one's place is kept: [`Recording::not_finite`].
+//! NaN and infinity are passed on (the filters skip them), counted, and the first one's place is kept: `Recording::not_finite`.
 //! [`Recording::refuse_not_finite`] makes the first one an error instead.
 
 pub mod align;

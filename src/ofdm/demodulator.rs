@@ -6,7 +6,7 @@ use super::{Config, fourier::Fourier, layout::Layout};
 use crate::Result;
 
 /// Turns the body of one OFDM symbol into the values on its active carriers, lowest frequency first: the inverse of
-/// [`Modulator::symbol`](super::Modulator::symbol) but for clipping. No synchronisation, no equaliser: [`Receiver`](super::Receiver) has those.
+/// `Modulator::symbol` but for clipping. No synchronisation, no equaliser: [`Receiver`](super::Receiver) has those.
 #[derive(Clone, Debug)]
 pub struct Demodulator {
     fourier: Fourier,

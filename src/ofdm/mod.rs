@@ -9,7 +9,7 @@
 //! | data | (P + N) each | data carriers and pilots; neighbours share an edge of `window` samples |
 //! | gap | any | silence |
 //!
-//! A saturated amplifier distorts all of this. [`Receiver::reading`] undoes it: see [`saturation`].
+//! A saturated amplifier distorts all of this. [`Receiver::reading`] undoes it: see `saturation`.
 //!
 //! The signal has rms 1 before clipping and windowing. What a [`Transmitter`] writes is the same to the bit on every machine: its functions come from the `libm`
 //! crate, its transforms are scalar, and nothing is fused.

@@ -16,7 +16,7 @@ use crate::{Error, Result};
 use curve::Curve;
 use polynomial::Polynomial;
 
-/// What an amplifier does to the envelope `r = |x|`. Amplitudes are in the model's own units; [`Model::saturation`] says where it saturates.
+/// What an amplifier does to the envelope `r = |x|`. Amplitudes are in the model's own units; `Model::saturation` says where it saturates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Model {
@@ -86,7 +86,7 @@ pub struct AmplifierConfig {
 /// `IBO = 10 log10( saturation² / E|drive·x|² )` dB,
 ///
 /// so 0 dB drives it with a mean power equal to its saturation and −6 dB with four times that. The drive follows from the input power that it is
-/// told ([`set_input_power`](Self::set_input_power), 1 unless told): it is stated, not measured, and one gain holds for the whole
+/// told (`set_input_power`, 1 unless told): it is stated, not measured, and one gain holds for the whole
 /// stream. The output is in the model's units: the limiter and Rapp saturate at an envelope of 1.
 #[derive(Clone, Debug)]
 pub struct Amplifier {

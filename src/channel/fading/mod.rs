@@ -25,7 +25,7 @@ const MAX_COEFFICIENTS: usize = 4096;
 /// Correlated antennas follow the Kronecker model, `H = A_rx G A_txᵀ` with independent `G` and `A Aᵀ` the correlation of the antennas; the
 /// line of sight is not mixed. Taps are computed at 32 points of a Doppler period and joined by cubics, so a sample costs no sine.
 ///
-/// As a [`Stage`] it is a channel between one antenna and another; [`process_mimo`](Self::process_mimo) takes all of them.
+/// As a [`Stage`] it is a channel between one antenna and another; `process_mimo` takes all of them.
 #[derive(Clone, Debug)]
 pub struct Fading {
     config: FadingConfig,

@@ -65,6 +65,8 @@ pub(super) fn rates(time: Duration) -> Result<(f64, f64)> {
         dashboard.look(&subject, view);
     })?;
     stop.store(true, Ordering::Relaxed);
+    // Nothing is served any more: a viewer who waits for the next frame would wait for ever.
+    drop(dashboard);
     let _ = viewer.join();
     let [alone, seen] = rates.map(|mut rates| {
         rates.sort_by(f64::total_cmp);
@@ -80,6 +82,7 @@ fn view(url: &str, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(PHASE);
         let Ok(mut stream) = TcpStream::connect(host) else { return };
+        let _ = stream.set_read_timeout(Some(PHASE));
         let _ = write!(stream, "GET /frames?token={token} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         let began = Instant::now();
         while began.elapsed() < PHASE && stream.read(&mut buffer).is_ok_and(|n| n > 0) {}

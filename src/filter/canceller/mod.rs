@@ -55,7 +55,7 @@ const TOO_MUCH: f64 = 25.0;
 /// How much is believed of what was learned before a jump, in samples.
 const BELIEF: f64 = 64.0;
 
-/// The canceller; the model is in the [module's documentation](self).
+/// The canceller; the model is in the module's documentation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Canceller {
     taps: usize,

@@ -31,7 +31,7 @@ pub(crate) use parameter::{Parameter, Preset, Unit};
 pub(super) use parameter::{below_one, log, odd, scaled};
 #[cfg(feature = "cli")]
 pub(crate) use settings::Inputs;
-pub(crate) use settings::Settings;
+pub use settings::Settings;
 pub use values::{Value, Values};
 
 use super::{Filter, KernelFilter, Tracker, canceller, ensemble, krlst, linear, lms, memory_polynomial, nlms, recipes, residual};

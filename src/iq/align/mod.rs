@@ -97,7 +97,7 @@ impl Alignment {
 
     /// Two streams that run together: `tx`, and `rx` without delay, carrier offset, DC and inversion. Both have the length of the overlap; levels stay as they were.
     ///
-    /// For recordings that do not fit into memory see [`Synchroniser::known`](super::Synchroniser::known).
+    /// For recordings that do not fit into memory see `Synchroniser::known`.
     pub fn apply(&self, tx: &[Complex32], rx: &[Complex32]) -> (Vec<Complex32>, Vec<Complex32>) {
         let (mut sync, mut out) = (Synchroniser::known(*self), Pairs::default());
         sync.send(tx, None);
