@@ -135,8 +135,11 @@ impl Watch {
     fn is_quiet(&mut self, sums: Sums, allowed: f64) -> bool {
         let Sums { power, error, largest } = sums;
         let [received, predicted, wrong] = largest;
-        // The peak only grows on the way, and the excess is nowhere more than all errors.
-        let quiet = predicted <= LARGEST * self.peak && wrong <= 2.0 * LARGEST * self.peak && self.excess.max(0.0) + error <= allowed;
+        // The peak only grows on the way, and the excess is nowhere more than all errors. Powers that single precision cannot hold are looked at one by one.
+        let quiet = received > f64::from(f32::MIN_POSITIVE) * 1e10
+            && predicted <= LARGEST * self.peak
+            && wrong <= 2.0 * LARGEST * self.peak
+            && self.excess.max(0.0) + error <= allowed;
         if quiet {
             self.power += power;
             self.worse += error - power;
@@ -196,12 +199,14 @@ struct Sums {
 }
 
 impl Sums {
-    /// In four lanes: beside the fastest tracker every operation counts.
+    /// In the precision of the samples and in lanes: beside the fastest tracker every operation counts.
     fn of<T: Real>(rx: &[Complex<T>], prediction: &[Complex<T>]) -> Self {
-        const LANES: usize = 4;
-        let (mut power, mut error, mut largest) = ([0.0; LANES], [0.0; LANES], [[0.0; LANES]; 3]);
+        const LANES: usize = 8;
+        let zeros = [T::zero(); LANES];
+        let (mut power, mut error, mut largest) = (zeros, zeros, [zeros; 3]);
         let mut add = |k: usize, y: Complex<T>, p: Complex<T>| {
-            let squares = [square(y), square(p), square(y - p)];
+            let e = y - p;
+            let squares = [y, p, e].map(|z| z.re * z.re + z.im * z.im);
             power[k] += squares[0];
             error[k] += squares[2];
             for (largest, square) in largest.iter_mut().zip(squares) {
@@ -213,7 +218,8 @@ impl Sums {
             (0..LANES).for_each(|k| add(k, y[k], p[k]));
         }
         ys.remainder().iter().zip(ps.remainder()).enumerate().for_each(|(k, (y, p))| add(k, *y, *p));
-        Self { power: power.iter().sum(), error: error.iter().sum(), largest: largest.map(|lanes| lanes.into_iter().fold(0.0, f64::max)) }
+        let sum = |lanes: [T; LANES]| lanes.into_iter().map(Real::wide).sum();
+        Self { power: sum(power), error: sum(error), largest: largest.map(|lanes| lanes.into_iter().map(Real::wide).fold(0.0, f64::max)) }
     }
 }
 
