@@ -57,18 +57,12 @@ pub(super) enum Change {
 
 impl<T: Real> Input<T> {
     pub(super) fn new(history: usize) -> Self {
-        Self {
-            x: Planes::new(history),
-            mean: 0.0,
-            count: 0.0,
-            unit: 0.0,
-            odd: 0,
-            sum: 0.0,
-            weight: 0.0,
-            plain: (0.0, 0.0),
-            recent: (0.0, 0.0),
-            step: 0.0,
-        }
+        Self::behind(Planes::new(history))
+    }
+
+    /// Nothing is known but the samples.
+    fn behind(x: Planes<T>) -> Self {
+        Self { x, mean: 0.0, count: 0.0, unit: 0.0, odd: 0, sum: 0.0, weight: 0.0, plain: (0.0, 0.0), recent: (0.0, 0.0), step: 0.0 }
     }
 
     /// One over the RMS; zero as long as there was only silence.
@@ -132,18 +126,7 @@ impl<T: Real> Input<T> {
     /// Settles the power after some samples.
     pub(super) fn settle(&mut self) -> Change {
         if self.odd >= BEGIN {
-            *self = Self {
-                x: self.x.clone(),
-                mean: 0.0,
-                count: 0.0,
-                unit: 0.0,
-                odd: 0,
-                sum: 0.0,
-                weight: 0.0,
-                plain: (0.0, 0.0),
-                recent: (0.0, 0.0),
-                step: 0.0,
-            };
+            *self = Self::behind(self.x.clone());
             return Change::Begin;
         }
         if self.weight == 0.0 {

@@ -6,7 +6,7 @@ use kaflow::ofdm::{Clip, Config, Constellation, Modulation, Packet, RandomBits, 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::support::{add_noise, convolve, frames, gaussian, shift, transmit};
+use super::support::{add_noise, convolve, frames, gaussian, shift, station, transmit};
 
 #[test]
 fn clipped_frames_loop_back_bit_for_bit_at_any_numerology() {
@@ -259,13 +259,7 @@ fn bits_go_in_and_come_out_of_a_queue() {
 
 #[test]
 fn real_wifi_frames_are_found_with_their_carrier_offsets() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/wifi80211a_6mbps/rx.sigmf-data");
-    let Ok(bytes) = std::fs::read(&path) else {
-        println!("SKIPPED: {} is not there", path.display());
-        return;
-    };
-    let float = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-    let samples: Vec<Complex32> = bytes.chunks_exact(8).map(|b| Complex32::new(float(b), float(&b[4..]))).collect();
+    let Some(samples) = station() else { return };
     // The SIGNAL symbol and the first data symbols of 802.11a at 6 Mbit/s are BPSK.
     let config = Config { modulation: Modulation::Bpsk, clip: None, symbols: 10, ..Config::default() };
     let packets = Receiver::new(config.clone()).unwrap().receive(&samples);

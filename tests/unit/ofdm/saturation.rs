@@ -6,7 +6,7 @@ use kaflow::ofdm::{Code, Config, Curve, Method, Modulation, RandomBits, Rate, Re
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::support::{add_noise, convolve, gaussian, shift};
+use super::support::{add_noise, convolve, gaussian, shift, station};
 
 fn scores(modulation: Modulation, ibo_db: f64, snr_db: f64, oversampling: usize, packets: u64, contenders: &[Contender]) -> Vec<Score> {
     let case = Case { config: Config { modulation, ..Config::default() }, ibo_db, oversampling, snr_db };
@@ -227,13 +227,7 @@ fn soft_bits_are_probabilities() {
 
 #[test]
 fn the_frames_of_a_real_station_are_decoded() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/wifi80211a_6mbps/rx.sigmf-data");
-    let Ok(bytes) = std::fs::read(&path) else {
-        println!("SKIPPED: {} is not there", path.display());
-        return;
-    };
-    let float = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-    let samples: Vec<Complex32> = bytes.chunks_exact(8).map(|b| Complex32::new(float(b), float(&b[4..]))).collect();
+    let Some(samples) = station() else { return };
     let frames = receive_wifi(&samples).unwrap();
     assert_eq!(frames.len(), 10);
     for (i, frame) in frames.iter().enumerate() {

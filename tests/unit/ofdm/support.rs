@@ -54,3 +54,14 @@ pub(crate) fn frames(config: &Config, count: usize, seed: u64) -> (Vec<Vec<u8>>,
     }
     (payloads, signals)
 }
+
+/// What was recorded of an 802.11a station; says so where it is missing.
+pub(crate) fn station() -> Option<Vec<Complex32>> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/wifi80211a_6mbps/rx.sigmf-data");
+    let Ok(bytes) = std::fs::read(&path) else {
+        println!("SKIPPED: {} is not there", path.display());
+        return None;
+    };
+    let float = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+    Some(bytes.chunks_exact(8).map(|b| Complex32::new(float(b), float(&b[4..]))).collect())
+}
