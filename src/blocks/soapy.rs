@@ -167,7 +167,7 @@ pub(crate) fn check_device(arguments: &str) -> Result<()> {
         }
         Some("audio") => Err(Error::parameter("device", "a radio: a sound card cannot receive or transmit here", arguments)),
         // The driver ignores what it does not know, as drivers do; a person who wrote it wants to know.
-        Some(radio::DRIVER) => radio::Settings::check(arguments),
+        Some(radio::DRIVER) => radio::check(arguments),
         Some(_) => Ok(()),
     }
 }

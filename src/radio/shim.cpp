@@ -201,10 +201,12 @@ class Testbed : public SoapySDR::Device {
     void setHardwareTime(const long long timeNs, const std::string &) override { kaflow_radio_set_time(radio, timeNs); }
 
     std::vector<std::string> listSensors() const override { return split(ask("sensors"), '\n'); }
-    SoapySDR::ArgInfo getSensorInfo(const std::string &key) const override { return sensor(key, SoapySDR::ArgInfo::INT); }
+    SoapySDR::ArgInfo getSensorInfo(const std::string &key) const override { return sensor(key, SoapySDR::ArgInfo::INT, readSensor(key)); }
     std::string readSensor(const std::string &key) const override { return ask("sensor", SOAPY_SDR_RX, 0, key); }
     std::vector<std::string> listSensors(const int direction, const size_t) const override { return split(ask("channel sensors", direction), '\n'); }
-    SoapySDR::ArgInfo getSensorInfo(const int, const size_t, const std::string &key) const override { return sensor(key, SoapySDR::ArgInfo::STRING); }
+    SoapySDR::ArgInfo getSensorInfo(const int direction, const size_t channel, const std::string &key) const override {
+        return sensor(key, SoapySDR::ArgInfo::STRING, readSensor(direction, channel, key));
+    }
     std::string readSensor(const int direction, const size_t channel, const std::string &key) const override {
         return ask("sensor", direction, channel, key);
     }
@@ -246,8 +248,10 @@ class Testbed : public SoapySDR::Device {
         const auto ends = split(ask("range", direction, 0, name), '\n');
         return {SoapySDR::Range(std::strtod(ends[0].c_str(), nullptr), std::strtod(ends[1].c_str(), nullptr), std::strtod(ends[2].c_str(), nullptr))};
     }
-    static SoapySDR::ArgInfo sensor(const std::string &key, SoapySDR::ArgInfo::Type type) {
+    // With what it reads: GNU Radio takes it from here.
+    static SoapySDR::ArgInfo sensor(const std::string &key, SoapySDR::ArgInfo::Type type, const std::string &value) {
         SoapySDR::ArgInfo info;
+        info.value = value;
         info.key = info.name = key;
         info.type = type;
         return info;
