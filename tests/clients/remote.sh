@@ -22,7 +22,7 @@ cat >"$folder/bus.conf" <<CONF
 <busconfig>
   <type>system</type>
   <listen>unix:path=$folder/bus</listen>
-  <policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*"/></policy>
+  <policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*"/><allow eavesdrop="true"/></policy>
 </busconfig>
 CONF
 printf '[server]\nuse-ipv6=no\nallow-interfaces=lo\n' >"$folder/avahi.conf"
