@@ -49,6 +49,12 @@ mod scope;
 #[cfg(feature = "soapy")]
 mod soapy;
 #[cfg(feature = "soapy")]
+mod soapy_clock;
+#[cfg(feature = "soapy")]
+mod soapy_config;
+#[cfg(feature = "soapy")]
+mod soapy_devices;
+#[cfg(feature = "soapy")]
 mod soapy_drive;
 #[cfg(feature = "soapy")]
 mod soapy_health;
@@ -57,13 +63,19 @@ mod soapy_queue;
 #[cfg(feature = "soapy")]
 mod soapy_reader;
 #[cfg(feature = "soapy")]
+mod soapy_return;
+#[cfg(feature = "soapy")]
 mod soapy_sink;
 #[cfg(feature = "soapy")]
 mod soapy_source;
 #[cfg(feature = "soapy")]
 mod soapy_stamps;
 #[cfg(feature = "soapy")]
+mod soapy_stop;
+#[cfg(feature = "soapy")]
 mod soapy_tune;
+#[cfg(feature = "soapy")]
+mod soapy_writer;
 mod staged;
 mod sync;
 mod tags;
@@ -98,9 +110,11 @@ pub use probe::{Probe, Summary};
 pub use repeat::Repeat;
 pub(crate) use scope::Stretch;
 #[cfg(feature = "soapy")]
-pub use soapy::{End, Radio, RadioConfig};
+pub use soapy::Radio;
 #[cfg(feature = "soapy")]
-pub(crate) use soapy::{check_device, open_device};
+pub use soapy_config::{End, RadioConfig};
+#[cfg(feature = "soapy")]
+pub(crate) use soapy_devices::{Devices, check_device, open_device};
 #[cfg(feature = "soapy")]
 pub use soapy_drive::Drive;
 #[cfg(feature = "soapy")]
