@@ -178,11 +178,6 @@ impl Relapse {
         Self { one_clock, silent_until_ns: AtomicI64::new(i64::MIN), displaced: AtomicBool::new(false) }
     }
 
-    /// Whether one device is at both ends.
-    pub(super) fn one_device(&self) -> bool {
-        self.one_clock
-    }
-
     /// The devices have been opened anew.
     pub(super) fn forget(&self) {
         self.silent_until_ns.store(i64::MIN, Ordering::Relaxed);

@@ -60,7 +60,18 @@ impl Reader {
         let (complaints, failure) = bounded(1);
         let stamps = Stamps::new(shared.rate);
         (
-            Self { stream: Some(stream), channels, queue, complaints, full: false, stamps, flagged: false, gap: None, held: VecDeque::new(), shared },
+            Self {
+                stream: Some(stream),
+                channels,
+                queue,
+                complaints,
+                full: false,
+                stamps,
+                flagged: false,
+                gap: None,
+                held: VecDeque::new(),
+                shared,
+            },
             failure,
         )
     }
@@ -69,12 +80,10 @@ impl Reader {
         let shared = self.shared.clone();
         shared.reunion.join();
         let mut buffers = vec![vec![Complex32::new(0.0, 0.0); PACKET]; self.channels];
-        let mut vanished = false;
         loop {
             if let Some(error) = self.read(&mut buffers)
                 && !shared.reunion.lose(&error)
             {
-                vanished = true;
                 self.give_up(error);
             }
             if shared.over() || !shared.reunion.lost() {
@@ -96,10 +105,7 @@ impl Reader {
             self.count(gap);
         }
         self.queue.close();
-        // With a device that has vanished goes the transmitter that is a part of it.
-        if !vanished || !shared.relapse.one_device() {
-            self.let_go(&mut buffers);
-        }
+        self.let_go(&mut buffers);
     }
 
     /// Ends the stream with an error, unless nobody is interested any more.

@@ -213,11 +213,11 @@ pub(super) fn tune(device: &Device, end: &End, direction: Direction, config: &Ra
 /// What the device corrects by itself, and its oscillator; refuses what was asked for and cannot be had.
 fn correct(device: &Device, calls: &Calls, end: &End, direction: Direction, channel: usize) -> Result<()> {
     let fail = |what: &'static str| move |e: soapysdr::Error| refused(&end.device, what, &e);
-    let lacks = |name: &str, what: &str| Error::parameter(name, format!("left out: {} has no {what}", end.device), "it");
+    let lacks = |name: &str, what: &str, value: &str| Error::parameter(name, format!("left out: {} has no {what}", end.device), value);
     if device.has_gain_mode(direction, channel).unwrap_or(false) {
         device.set_gain_mode(direction, channel, end.automatic_gain).map_err(fail("automatic gain"))?;
     } else if end.automatic_gain {
-        return Err(lacks("agc", "automatic gain"));
+        return Err(lacks("agc", "automatic gain", "it"));
     }
     // What is asked of both directions may be a matter of one.
     let receives = direction == Direction::Rx;
@@ -225,21 +225,21 @@ fn correct(device: &Device, calls: &Calls, end: &End, direction: Direction, chan
         Some(on) if device.has_dc_offset_mode(direction, channel).unwrap_or(false) => {
             device.set_dc_offset_mode(direction, channel, on).map_err(fail("correction of the DC offset"))?;
         }
-        Some(true) if receives => return Err(lacks("dc", "correction of the DC offset of its own")),
+        Some(true) if receives => return Err(lacks("dc", "correction of the DC offset of its own", "auto")),
         _ => {}
     }
     match end.automatic_iq {
         Some(on) if calls.has_iq_mode(direction, channel) => {
             calls.set_iq_mode(direction, channel, on).map_err(fail("balance of I and Q"))?;
         }
-        Some(true) if receives => return Err(lacks("iq", "balance of I and Q of its own")),
+        Some(true) if receives => return Err(lacks("iq", "balance of I and Q of its own", "auto")),
         _ => {}
     }
     match end.correction_ppm {
         Some(ppm) if calls.has_correction(direction, channel) => {
             calls.set_correction(direction, channel, ppm).map_err(fail("correction of the oscillator"))
         }
-        Some(ppm) if ppm != 0.0 => Err(lacks("ppm", "correction of its oscillator")),
+        Some(ppm) if ppm != 0.0 => Err(lacks("ppm", "correction of its oscillator", &ppm.to_string())),
         _ => Ok(()),
     }
 }

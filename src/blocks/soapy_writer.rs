@@ -65,7 +65,8 @@ impl Writer {
                 break;
             }
             self.let_go();
-            let back = shared.come_back().and_then(|()| shared.activate()).and_then(|start| Ok((shared.take_tx().ok_or_else(in_use)?, start)));
+            let back =
+                shared.come_back().and_then(|()| shared.activate()).and_then(|start| Ok((shared.take_tx().ok_or_else(in_use)?, start)));
             match back {
                 Ok((stream, start)) => self.begin(stream, start),
                 Err(error) => {

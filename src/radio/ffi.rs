@@ -119,7 +119,11 @@ fn ask(radio: &Radio, verb: &str, direction: Direction, channel: usize, name: &s
         "set source" => radio.set_source(name, value).map(done),
         "sources" => Ok(SOURCES.join("\n")),
         "pulse" => Ok(radio.pulse_ns().map(|ns| ns.to_string()).unwrap_or_default()),
-        "set at pulse" => value.parse().map(|ns| radio.air.set_time_at_pulse(ns)).map(done).map_err(|_| Error::parameter("time", "whole nanoseconds", value)),
+        "set at pulse" => value
+            .parse()
+            .map(|ns| radio.air.set_time_at_pulse(ns))
+            .map(done)
+            .map_err(|_| Error::parameter("time", "whole nanoseconds", value)),
         "sensors" => Ok(lines(&Radio::sensors(false))),
         "channel sensors" if direction == Direction::Rx => Ok(lines(&Radio::sensors(true))),
         "channel sensors" => Ok(String::new()),

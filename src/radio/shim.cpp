@@ -230,6 +230,8 @@ class Testbed : public SoapySDR::Device {
             info.value = field[1];
             info.units = field[3];
             info.options = split(field[6], '|');
+            // SoapySDR's C interface counts the options by their names.
+            info.optionNames = info.options;
             info.description = field[7];
             if (field[2] == "bool") info.type = SoapySDR::ArgInfo::BOOL;
             else if (field[2] == "string") info.type = SoapySDR::ArgInfo::STRING;

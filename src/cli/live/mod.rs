@@ -61,10 +61,9 @@ pub(super) fn run(args: Args) -> Result<()> {
     args.check_outputs(sweep.is_some())?;
     // What is wrong with the rest shows at any rate.
     args.config(args.rate.unwrap_or(1e6))?;
-    let (frame, _) = frame(&args, args.rate.unwrap_or(1e6))?;
     let rate = match args.rate {
         Some(rate) => rate,
-        None => rate::sustained(&choices, &frame, args.filters.taps, args.radio.channel.len())?,
+        None => rate::sustained(&choices, &frame(&args, 1e6)?.0, args.filters.taps, args.radio.channel.len())?,
     };
     let config = args.config(rate)?;
     let (frame, waveform) = self::frame(&args, rate)?;
@@ -93,11 +92,11 @@ pub(super) fn run(args: Args) -> Result<()> {
 fn frame(args: &Args, rate: f64) -> Result<(Vec<Complex32>, Option<ofdm::Config>)> {
     if let Some(path) = &args.tx {
         let mut recording = understood(Recording::open(path, args.format)?)?;
+        input::check_frame(&recording)?;
         let frame = recording.read_up_to(LONGEST_FRAME)?;
         let power = metrics::power(&frame);
-        if power == 0.0 || recording.len() > LONGEST_FRAME as u64 {
-            let problem = "must be one frame that the transmitter repeats: at most 1048576 samples, not silent";
-            return Err(Error::file(path, "samples", problem));
+        if power == 0.0 {
+            return Err(Error::file(path, "samples", "are all zero: they must be the frame that the transmitter repeats"));
         }
         return Ok((frame.iter().map(|z| z * power.sqrt().recip() as f32).collect(), None));
     }

@@ -34,7 +34,7 @@ pub(in crate::cli) struct Args {
     /// Transmit nothing: another box repeats the frame in --tx
     #[arg(long, requires = "tx")]
     rx_only: bool,
-    /// One frame that is repeated (SigMF, WAV, raw), instead of our own OFDM
+    /// One frame that is repeated (SigMF, WAV, raw), of up to 8,388,608 samples, instead of our own OFDM
     #[arg(long, value_name = "FILE")]
     pub(super) tx: Option<PathBuf>,
     /// Format of a raw --tx file: cf32_le, ci16_le, ...

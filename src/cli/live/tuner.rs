@@ -113,9 +113,7 @@ impl Dials {
 
 /// Those that are open.
 fn ends(devices: &Devices) -> impl Iterator<Item = (Device, &End, Direction)> {
-    [Direction::Rx, Direction::Tx]
-        .into_iter()
-        .filter_map(|direction| devices.get(direction).map(|(device, end)| (device, end, direction)))
+    [Direction::Rx, Direction::Tx].into_iter().filter_map(|direction| devices.get(direction).map(|(device, end)| (device, end, direction)))
 }
 
 fn first(end: &End) -> usize {
