@@ -133,6 +133,9 @@ fn a_panic_goes_on_its_way_behind_the_end_of_the_transmitter() {
         let (off, panicked) = (text.find("transmitter off"), text.find("on purpose"));
         assert!(off.is_some() && off < panicked, "{place}: {text}");
         let said = switched(&text);
-        assert!(said.iter().position(|line| line == "receiver off").is_none_or(|rx| at(&said, "transmitter off") < rx), "{place}: {said:?}");
+        assert!(
+            said.iter().position(|line| line == "receiver off").is_none_or(|rx| at(&said, "transmitter off") < rx),
+            "{place}: {said:?}"
+        );
     }
 }
