@@ -294,6 +294,39 @@ fn a_driver_that_hangs_or_brings_nothing_ends_the_run_with_an_error() {
 }
 
 #[test]
+fn a_device_that_comes_back_is_opened_again_and_every_sample_is_accounted_for() {
+    for pace in ["fast", "real"] {
+        let config = RadioConfig { reconnect: Duration::from_secs(5), ..config(&format!("pace={pace},vanish_after=300000,serial=back")) };
+        let (ledger, health, fault) = run_with(&config, 1_000_000, Duration::ZERO);
+        assert_eq!((fault, ledger.samples), (None, 1_000_000), "{pace}");
+        // Gone at these places, and nobody knows for how long. Paced, on a machine that is loaded, the device may lose some of its own.
+        let told: Vec<u64> = ledger.told_gaps.iter().filter(|gap| gap.1 == 0).map(|gap| gap.0).collect();
+        let lost: u64 = ledger.told_gaps.iter().map(|gap| gap.1).sum();
+        assert_eq!((told.len(), of(&health.reconnects) >= 3), (3, true), "{pace}: {:?}; {health}", ledger.told_gaps);
+        assert!(lost > 0 || told == [300_000, 600_000, 900_000], "{pace}: {told:?}");
+        assert_eq!(of(&health.unknown_gaps), of(&health.reconnects), "{pace}: {health}");
+        // All that was received came out, but for what was read behind the end; each session begins with the delay.
+        assert!(
+            of(&health.received) >= 1_000_000 && ledger.silent <= 4 * 40 + 4 * 8192 + lost,
+            "{pace}: {health}; {} silent",
+            ledger.silent
+        );
+    }
+}
+
+#[test]
+fn a_device_that_stays_away_is_an_error_after_the_time_that_it_has() {
+    let config = RadioConfig { reconnect: Duration::from_millis(500), ..config("pace=fast,vanish_after=300000,serial=away") };
+    // Somebody else holds the device, so that it cannot be opened anew.
+    let held = soapysdr::Device::new(config.rx.as_ref().unwrap().device.as_str()).unwrap();
+    let (ledger, health, fault) = run_with(&config, u64::MAX, Duration::ZERO);
+    let fault = fault.unwrap();
+    assert!(fault.contains("has disappeared") && fault.contains("has not come back within 0.5 s"), "{fault}");
+    assert_eq!((ledger.samples, of(&health.received), of(&health.reconnects)), (300_000, 300_000, 0));
+    drop(held);
+}
+
+#[test]
 fn levels_leave_the_source_as_received_and_clipping_is_counted_at_both_ends() {
     let level = |rx_gain: f64| {
         let mut config = config("pace=fast");

@@ -49,6 +49,12 @@ mod scope;
 #[cfg(feature = "radio")]
 mod soapy;
 #[cfg(feature = "radio")]
+mod soapy_clock;
+#[cfg(feature = "radio")]
+mod soapy_config;
+#[cfg(feature = "radio")]
+mod soapy_devices;
+#[cfg(feature = "radio")]
 mod soapy_drive;
 #[cfg(feature = "radio")]
 mod soapy_health;
@@ -57,13 +63,19 @@ mod soapy_queue;
 #[cfg(feature = "radio")]
 mod soapy_reader;
 #[cfg(feature = "radio")]
+mod soapy_return;
+#[cfg(feature = "radio")]
 mod soapy_sink;
 #[cfg(feature = "radio")]
 mod soapy_source;
 #[cfg(feature = "radio")]
 mod soapy_stamps;
 #[cfg(feature = "radio")]
+mod soapy_stop;
+#[cfg(feature = "radio")]
 mod soapy_tune;
+#[cfg(feature = "radio")]
+mod soapy_writer;
 mod staged;
 mod sync;
 mod tags;
@@ -98,9 +110,11 @@ pub use probe::{Probe, Summary};
 pub use repeat::Repeat;
 pub(crate) use scope::Stretch;
 #[cfg(feature = "radio")]
-pub use soapy::{End, Radio, RadioConfig};
+pub use soapy::Radio;
 #[cfg(feature = "radio")]
-pub(crate) use soapy::{check_device, open_device};
+pub use soapy_config::{End, RadioConfig};
+#[cfg(feature = "radio")]
+pub(crate) use soapy_devices::{Devices, check_device, open_device};
 #[cfg(feature = "radio")]
 pub use soapy_drive::Drive;
 #[cfg(feature = "radio")]

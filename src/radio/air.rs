@@ -142,6 +142,19 @@ impl Air {
         state.clock.time_ns += (samples as f64 * 1e9 / state.clock.rate).round() as i64;
     }
 
+    /// The time that the clock showed at the last whole second since the first sample.
+    pub(super) fn last_pulse_ns(&self) -> i64 {
+        let state = self.lock();
+        let since = ((state.now() as f64 / state.clock.rate) % 1.0 * 1e9).round() as i64;
+        state.clock.time_ns(state.now()) - since
+    }
+
+    /// The clock shows `time_ns` at the next whole second since the first sample.
+    pub(super) fn set_time_at_pulse(&self, time_ns: i64) {
+        let last = self.last_pulse_ns();
+        self.lock().clock.time_ns += time_ns - (last + 1_000_000_000);
+    }
+
     pub(super) fn tune(&self, channel: usize, frequency: f64) {
         self.lock().frequencies[channel] = frequency;
     }

@@ -24,6 +24,7 @@
 //! |---|---|---|
 //! | `pace` | `real` or `fast` | `real` |
 //! | `half_duplex` | `true`: receives or transmits, one at a time | `false` |
+//! | `reference` | `false`: no external clock and no pulses are connected | `true` |
 //! | `air` | radios of one process with the same name hear each other | itself alone |
 //! | `seed` | of everything random | 1 |
 //! | `snr_db` | dB, `inf` for no noise | 30 |
@@ -53,8 +54,9 @@
 //! taps change when the receiver is activated next, the amplifier when the transmitter is set up next. The rate can change while streams are active.
 //!
 //! A transmitter is heard where it is tuned and up to a tenth of the rate beside; elsewhere there is noise. The channel between two antennas stands still while nothing is transmitted. Sensors tell the
-//! true taps of each receive channel and what was lost.
+//! true taps of each receive channel, what was lost, and whether the clock is locked to its source. What is switched on and off is logged at SoapySDR's level DEBUG.
 
+pub(crate) mod calls;
 pub(crate) mod client;
 
 // The simulated radio, which a build for real ones alone can do without.

@@ -15,6 +15,8 @@ pub(crate) struct Settings {
     pub real_time: bool,
     /// Whether it can only do one of receiving and transmitting at a time.
     pub half_duplex: bool,
+    /// Whether an external clock, with a pulse a second, is connected.
+    pub reference: bool,
     /// Seed of everything that is random.
     pub seed: u64,
     /// Ratio, in dB, of a received mean power of 1 (a saturated amplifier through the mean channel) to the noise; infinity for none.
@@ -56,6 +58,7 @@ impl Default for Settings {
             air: None,
             real_time: true,
             half_duplex: false,
+            reference: true,
             seed: 1,
             snr_db: 30.0,
             taps: 4,
@@ -172,6 +175,7 @@ impl Settings {
             "air" => self.air = Some(value.into()),
             "pace" => self.real_time = value == "real",
             "half_duplex" => self.half_duplex = value == "true",
+            "reference" => self.reference = value == "true",
             "amplifier" => {
                 self.amplifier = match value {
                     "rapp" => Some(Model::Rapp { smoothness: SMOOTHNESS }),
@@ -222,6 +226,7 @@ impl Settings {
             "air" => self.air.clone().unwrap_or_default(),
             "pace" => if self.real_time { "real" } else { "fast" }.into(),
             "half_duplex" => self.half_duplex.to_string(),
+            "reference" => self.reference.to_string(),
             "amplifier" => amplifier().into(),
             "smoothness" => match &self.amplifier {
                 Some(Model::Rapp { smoothness }) => smoothness.to_string(),

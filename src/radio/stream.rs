@@ -216,6 +216,8 @@ impl Radio {
         }
         if strike.vanish {
             self.gone.store(true, Ordering::Relaxed);
+            // A writer does not wait for a receiver that is gone.
+            self.air.stop_listening();
             return Err(Failure::Gone);
         }
         if strike.stall {

@@ -178,6 +178,7 @@ fn json(subject: &Subject, outcome: &Outcome, filters: &[Tracked<'_>], figures: 
         "skip": subject.skip,
         "gap_samples": gap_samples(outcome),
         "rim_samples": outcome.sync.iter().map(|sync| sync.rim_samples).max().unwrap_or(0),
+        "doubtful_samples": outcome.sync.iter().map(|sync| sync.doubtful_samples).max().unwrap_or(0),
         "interrupted": outcome.interrupted,
         "filters": filters,
     });
