@@ -4,7 +4,7 @@
     cargo build --release --features soapy --example kaflow_testbed_module
     export SOAPY_SDR_PLUGIN_PATH=$PWD/target/release/examples
     python3 examples/gnuradio/testbed.py
-    kaflow track tx.cf32 rx.cf32 --format cf32_le --rate 1e6
+    kaflow track tx.cf32 rx.cf32 --format cf32_le --rate 1e6 --trim --filter nlms,ensemble
 
 With driver=uhd or any other full-duplex radio in --device it is the same flowgraph on the air. testbed.grc is the same for GNU Radio Companion.
 """

@@ -1,5 +1,7 @@
 """Sends a tone through driver=kaflow-testbed with gr-soapy's sink and source, and changes settings while it runs. Prints "ok" when everything is as it should be."""
 
+import time
+
 import numpy as np
 from gnuradio import analog, blocks, gr, soapy
 
@@ -47,7 +49,7 @@ def loopback(**settings):
     top.connect(source, blocks.head(gr.sizeof_gr_complex, 400_000), heard)
     top.start()
     while len(heard.data()) < 400_000:
-        pass
+        time.sleep(0.05)
     top.stop()
     top.wait()
     samples = np.array(heard.data())
