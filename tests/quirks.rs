@@ -295,23 +295,21 @@ fn a_driver_that_hangs_or_brings_nothing_ends_the_run_with_an_error() {
 
 #[test]
 fn a_device_that_comes_back_is_opened_again_and_every_sample_is_accounted_for() {
-    for pace in ["fast", "real"] {
-        let config = RadioConfig { reconnect: Duration::from_secs(5), ..config(&format!("pace={pace},vanish_after=300000,serial=back")) };
-        let (ledger, health, fault) = run_with(&config, 1_000_000, Duration::ZERO);
-        assert_eq!((fault, ledger.samples), (None, 1_000_000), "{pace}");
-        // Gone at these places, and nobody knows for how long. Paced, on a machine that is loaded, the device may lose some of its own.
-        let told: Vec<u64> = ledger.told_gaps.iter().filter(|gap| gap.1 == 0).map(|gap| gap.0).collect();
-        let lost: u64 = ledger.told_gaps.iter().map(|gap| gap.1).sum();
-        assert_eq!((told.len(), of(&health.reconnects) >= 3), (3, true), "{pace}: {:?}; {health}", ledger.told_gaps);
-        assert!(lost > 0 || told == [300_000, 600_000, 900_000], "{pace}: {told:?}");
-        assert_eq!(of(&health.unknown_gaps), of(&health.reconnects), "{pace}: {health}");
-        // All that was received came out, but for what was read behind the end; each session begins with the delay.
-        assert!(
-            of(&health.received) >= 1_000_000 && ledger.silent <= 4 * 40 + 4 * 8192 + lost,
-            "{pace}: {health}; {} silent",
-            ledger.silent
-        );
-    }
+    let lost =
+        |pace: &str| RadioConfig { reconnect: Duration::from_secs(5), ..config(&format!("pace={pace},vanish_after=300000,serial=back")) };
+    let (ledger, health, fault) = run_with(&lost("fast"), 1_000_000, Duration::ZERO);
+    assert_eq!((fault, ledger.samples), (None, 1_000_000));
+    // Gone at these places, and nobody knows for how long.
+    assert_eq!(ledger.told_gaps, [(300_000, 0), (600_000, 0), (900_000, 0)]);
+    assert_eq!(of(&health.unknown_gaps), of(&health.reconnects), "{health}");
+    // All that was received came out, but for what was read behind the end; each session begins with the delay.
+    assert!(of(&health.received) >= 1_000_000 && ledger.silent == 4 * 40, "{health}; {} silent", ledger.silent);
+    // Paced, on a machine that is loaded, the device may lose some of its own.
+    let (ledger, health, fault) = run_with(&lost("real"), 1_000_000, Duration::ZERO);
+    assert_eq!((fault, ledger.samples), (None, 1_000_000));
+    assert!(of(&health.reconnects) >= 3 && of(&health.unknown_gaps) >= of(&health.reconnects), "{health}");
+    let told = |at: u64| ledger.told_gaps.contains(&(at, 0)) || of(&health.gap_samples) > 0;
+    assert!([300_000, 600_000, 900_000].into_iter().all(told), "{:?}; {health}", ledger.told_gaps);
 }
 
 #[test]

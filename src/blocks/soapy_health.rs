@@ -152,7 +152,7 @@ impl fmt::Display for Health {
         )?;
         match of(&self.reconnects) {
             0 => {}
-            times => write!(f, ", came back {times} times")?,
+            times => write!(f, ", reconnects: {times}")?,
         }
         for (name, level) in [("received", &self.rx), ("transmitted", &self.tx)] {
             if level.samples.load(Ordering::Relaxed) > 0 {

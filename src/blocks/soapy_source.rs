@@ -9,6 +9,7 @@ use futuresdr::runtime::dev::prelude::*;
 use super::soapy::{Shared, join};
 use super::soapy_queue::{Nothing, Queue, Worker};
 use super::soapy_reader::{Packet, Reader};
+use super::soapy_stop::pause;
 use super::{Fault, Radio, TIME, gap};
 use crate::Error;
 
@@ -157,7 +158,8 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
         if let Some((queue, _, thread)) = self.driver.take() {
             // A driver that waits for room in the queue sees that nobody takes from it any more.
             queue.close();
-            join(thread, Duration::from_secs(2));
+            self.shared.wait_for_silence(pause);
+            join(thread, Duration::from_secs(1));
         }
     }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::soapy::Shared;
 
-/// How long an end waits for the transmitter to stop: longer than any call of its thread into a driver that returns.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long an end waits for the transmitter to stop: longer than any call of its thread into a driver that returns, on a machine that is loaded.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The name of the thread that transmits.
 pub(super) const THREAD: &str = "kaflow tx";
@@ -39,9 +39,14 @@ fn silence_all() {
     radios.iter().for_each(|radio| radio.stop.store(true, Ordering::SeqCst));
     // The thread that transmits lets go of its stream when the panic is its own.
     if std::thread::current().name() != Some(THREAD) {
-        radios.iter().for_each(|radio| radio.wait_for_silence(|| std::thread::sleep(Duration::from_millis(1))));
+        radios.iter().for_each(|radio| radio.wait_for_silence(pause));
     }
     std::mem::forget(radios);
+}
+
+/// What those do meanwhile who have nothing to do.
+pub(super) fn pause() {
+    std::thread::sleep(Duration::from_millis(1));
 }
 
 impl Shared {

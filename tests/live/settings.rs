@@ -11,10 +11,14 @@ const DEVICE: &str = "driver=kaflow-testbed,pace=fast,doppler_hz=5";
 
 /// Runs `kaflow live` for a moment; gives the exit code, what it said and what it wrote.
 fn live(device: &str, arguments: &[&str]) -> (Option<i32>, String, Option<Json>) {
+    live_for("0.2", device, arguments)
+}
+
+fn live_for(seconds: &str, device: &str, arguments: &[&str]) -> (Option<i32>, String, Option<Json>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("found.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_kaflow"));
-    command.args(["live", "--device", device, "--seconds", "0.2", "--filter", "nlms"]).args(arguments).arg("--json").arg(&path);
+    command.args(["live", "--device", device, "--seconds", seconds, "--filter", "nlms"]).args(arguments).arg("--json").arg(&path);
     let output = command.stdin(Stdio::null()).output().unwrap();
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     (output.status.code(), text, read(&path))
@@ -106,7 +110,8 @@ fn a_reference_from_outside_must_be_there() {
     assert!(code == Some(1) && text.contains("is not locked to its clock source 'external'"), "{text}");
     let (code, text, _) = live(&without, &["--rate", "1e6", "--time-source", "external"]);
     assert!(code == Some(1) && text.contains("no pulse a second comes from its time source 'external'"), "{text}");
-    let (code, text, found) = live("driver=kaflow-testbed", &["--rate", "1e6", "--clock-source", "external", "--time-source", "external"]);
+    let outside = ["--rate", "1e6", "--clock-source", "external", "--time-source", "external"];
+    let (code, text, found) = live_for("3", "driver=kaflow-testbed", &outside);
     assert_eq!(code, Some(0), "{text}");
     assert_eq!(found.unwrap()["rx"]["time_source"], "external");
 }
