@@ -176,7 +176,7 @@ fn a_transmitter_that_has_not_begun_has_nothing_to_tell_and_is_to_be_asked_again
     // SoapyRemote asks from the start, and never again after "not supported".
     for pace in ["real", "fast"] {
         let device = open(&format!("pace={pace},serial=status"));
-        let tx = device.tx_stream::<Complex32>(&[0]).unwrap();
+        let mut tx = device.tx_stream::<Complex32>(&[0]).unwrap();
         assert_eq!(tx.read_status(&mut 0, &mut 0, &mut 0, 1000).unwrap_err().code, ErrorCode::Timeout);
     }
 }
