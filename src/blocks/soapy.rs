@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use num_complex::Complex32;
@@ -374,16 +373,5 @@ impl Shared {
     /// Whether the drivers have nothing more to do.
     pub(super) fn over(&self) -> bool {
         self.stopped() || self.gone.load(Ordering::Relaxed)
-    }
-}
-
-/// Waits for a driver's thread to end; one that does not, because the driver does not return, is left alone.
-pub(super) fn join(thread: JoinHandle<()>, patience: Duration) {
-    let until = Instant::now() + patience;
-    while !thread.is_finished() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    if thread.is_finished() {
-        let _ = thread.join();
     }
 }
