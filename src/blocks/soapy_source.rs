@@ -9,6 +9,7 @@ use futuresdr::runtime::{Runtime, dev::prelude::*};
 use super::soapy::Shared;
 use super::soapy_queue::{MOMENT, Nothing, Queue, Worker};
 use super::soapy_reader::{Packet, Reader};
+use super::soapy_stop::pause;
 use super::{Fault, Radio, TIME, gap};
 use crate::Error;
 
@@ -17,7 +18,7 @@ use crate::Error;
 /// A thread of its own reads from the driver into a bounded queue. When the queue is full, packets are dropped until it is half empty (or, for a patient [`Radio`], the driver
 /// waits), so a flowgraph that is too slow loses samples at a few marked places and sees long stretches in between. What is received while the transmitter has fallen behind is left
 /// out the same way. Overflows, clock jumps, timeouts and corrupt packets are counted in the radio's [`Health`](super::Health) and end nothing; a device that disappears, and one that brings nothing
-/// for the radio's timeout, end the flowgraph with an error, or only the stream ([`lenient`](Self::lenient)), even if a call into the driver never returns.
+/// for the radio's timeout, is opened again where the radio waits for it, behind a gap of unknown length; otherwise, or when it does not come back, it ends the flowgraph with an error, or only the stream ([`lenient`](Self::lenient)), even if a call into the driver never returns.
 ///
 /// Samples leave as they were received: full scale is an amplitude of 1.
 ///
@@ -121,7 +122,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
                 self.packet = Some((packet, 0));
                 Next::Packet
             }
-            Err(Nothing::Yet) if self.shared.overdue(&self.shared.heard) => Next::Dead,
+            Err(Nothing::Yet) if self.shared.stuck(&self.shared.heard) => Next::Dead,
             Err(Nothing::Yet) => Next::Nothing,
             Err(Nothing::Ever) => Next::End,
         }
@@ -155,6 +156,8 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
     async fn end(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(driver) = self.driver.take() {
+            driver.queue.close();
+            self.shared.wait_for_silence(pause);
             driver.end(Duration::from_secs(1)).await;
         }
     }
