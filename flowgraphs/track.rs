@@ -58,7 +58,7 @@ impl Source {
     /// Cores that it keeps busy outside the flowgraph.
     fn busy(&self) -> usize {
         match self {
-            #[cfg(feature = "soapy")]
+            #[cfg(feature = "radio")]
             Self::Radio(..) => 1,
             _ => 0,
         }
