@@ -14,7 +14,7 @@
 //! All of them keep three promises:
 //!
 //! - **Tags travel.** What arrives on an input leaves on the outputs at the same sample.
-//! - **A gap is never learned across.** Missing samples are marked by a `gap` tag on the first sample behind the hole.
+//! - **A gap is never learned across.** Missing samples are marked by a `gap` tag on the first sample behind the gap.
 //! - **No panics.** A bad message is answered by [`Pmt::InvalidValue`](futuresdr::runtime::Pmt::InvalidValue), logged, and changes nothing.
 
 /// Samples in the buffers around the busy blocks (512 KiB each).
