@@ -41,6 +41,7 @@ fn silence_all() {
     if std::thread::current().name() != Some(THREAD) {
         radios.iter().for_each(|radio| radio.wait_for_silence(pause));
     }
+    // Nobody else may be left who holds one, and closing a device is no business of a panic.
     std::mem::forget(radios);
 }
 
