@@ -55,6 +55,15 @@ impl Source {
         }
     }
 
+    /// Cores that it keeps busy outside the flowgraph.
+    fn busy(&self) -> usize {
+        match self {
+            #[cfg(feature = "soapy")]
+            Self::Radio(..) => 1,
+            _ => 0,
+        }
+    }
+
     /// What brings a channel into step: the filters' input early by `advance`, or what is sent and received by `early`.
     fn synchroniser(&self, advance: usize, early: (u64, u64)) -> crate::Result<Synchroniser> {
         Ok(match self {
@@ -115,7 +124,7 @@ pub struct Watch<'a> {
     pub every: Duration,
     /// All filters end at one sample, as a checkpoint needs it.
     pub together: bool,
-    /// Threads; one for each core where not given.
+    /// Threads; where not given, one for each core that a radio's driver leaves.
     pub threads: Option<usize>,
 }
 
@@ -194,6 +203,8 @@ struct Graph {
     stop: Arc<AtomicBool>,
     /// Tells the filters after how many samples to end.
     end: Arc<AtomicU64>,
+    /// Cores that the ends keep busy by themselves: that of a radio's driver.
+    busy: usize,
 }
 
 fn broken(error: futuresdr::runtime::Error) -> crate::Error {
@@ -211,6 +222,7 @@ impl Graph {
             faults: Vec::new(),
             stop: Arc::default(),
             end: Arc::new(AtomicU64::new(u64::MAX)),
+            busy: source.busy(),
         };
         let channels = source.channels();
         if channels != plan.filters.len() {
@@ -329,11 +341,12 @@ impl Graph {
 
     /// Runs until the source ends, somebody asks for it, the time is up or something fails.
     fn run(self, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> crate::Result<Outcome> {
-        let Self { fg, filters, sync, faults, stop, end } = self;
+        let Self { fg, filters, sync, faults, stop, end, busy } = self;
         // Errors are reported once, by us; and the runtime's own control port lets in any page that a browser shows.
         config::set("log_level", "off");
         config::set("ctrlport_enable", false);
-        let threads = watch.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let threads = watch.threads.unwrap_or(cores.saturating_sub(busy).max(1));
         let runtime = Runtime::with_scheduler(SmolScheduler::new(threads, false));
         let explain = |error: futuresdr::runtime::Error| {
             let found = faults.iter().find_map(Fault::take);

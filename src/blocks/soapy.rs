@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use num_complex::Complex32;
@@ -261,16 +260,5 @@ impl Shared {
     /// The transmit stream has stopped.
     pub(super) fn silenced(&self) {
         self.transmits.store(false, Ordering::SeqCst);
-    }
-}
-
-/// Waits for a driver's thread to end; one that does not, because the driver does not return, is left alone.
-pub(super) fn join(thread: JoinHandle<()>, patience: Duration) {
-    let until = Instant::now() + patience;
-    while !thread.is_finished() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    if thread.is_finished() {
-        let _ = thread.join();
     }
 }

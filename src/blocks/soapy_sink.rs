@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futuresdr::runtime::dev::prelude::*;
+use futuresdr::runtime::{Runtime, dev::prelude::*};
 
-use super::soapy::{PACKET, Shared, join};
-use super::soapy_queue::{Nothing, Queue, Worker};
+use super::soapy::{PACKET, Shared};
+use super::soapy_queue::{MOMENT, Queue, Worker};
 use super::soapy_stop::THREAD;
 use super::soapy_writer::{Packet, Writer};
 use super::{Fault, Radio};
@@ -54,7 +54,6 @@ use crate::Error;
 /// # Ok(()) }
 /// ```
 #[derive(Block)]
-#[blocking]
 pub struct SoapySink<I = DefaultCpuReader<Complex32>>
 where
     I: CpuBufferReader<Item = Complex32>,
@@ -113,10 +112,9 @@ impl<I: CpuBufferReader<Item = Complex32>> SoapySink<I> {
     }
 
     /// Lets the driver write what is in the queue and end its burst.
-    fn end(&mut self) {
-        if let Some((queue, _, thread)) = self.driver.take() {
-            queue.close();
-            join(thread, Duration::from_secs(3));
+    async fn end(&mut self) {
+        if let Some(driver) = self.driver.take() {
+            driver.end(Duration::from_secs(3)).await;
         }
     }
 }
@@ -131,12 +129,13 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
         let (writer, failure) = Writer::new(self.input.len(), self.period, queue.clone(), self.shared.clone());
         let thread = std::thread::Builder::new().name(THREAD.into()).spawn(move || writer.run(stream, start));
         let thread = thread.map_err(|e| self.fault.raise(Error::io("thread", e)))?;
-        self.driver = Some((queue, failure, thread));
+        self.driver = Some(Worker { queue, failure, thread });
         Ok(())
     }
 
     async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
-        let Some((queue, failure, _)) = &self.driver else {
+        io.block_on = None;
+        let Some(Worker { queue, failure, .. }) = &self.driver else {
             io.finished = true;
             return Ok(());
         };
@@ -152,23 +151,23 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
             return Ok(());
         }
         let slices: Vec<&[Complex32]> = self.input.iter_mut().map(|i| i.slice()).collect();
-        if n > 0 {
+        let waits = n > 0 && queue.full(n);
+        if waits {
+            // What does not fit stays in the buffer. A device that waits for a slow reader may take its time.
+            if !self.shared.patient && self.shared.stuck(&self.shared.told) {
+                let wait = self.shared.timeout.as_secs_f64();
+                let problem = format!("the transmitter has taken nothing for {wait} s, and its driver does not say why");
+                return self.fail(Error::Device(problem), io);
+            }
+            io.block_on(queue.emptied(n, MOMENT));
+        } else if n > 0 {
             let packet: Packet = slices.iter().map(|s| s[..n].to_vec()).collect();
-            match queue.put(packet, n, Duration::from_millis(50)) {
+            match queue.put(packet, n, Duration::ZERO) {
                 Ok(()) => {
                     self.input.iter_mut().for_each(|i| i.consume(n));
                     io.call_again = n < available;
                 }
-                // What did not fit stays in the buffer. A device that waits for a slow reader may take its time.
-                Err((_, Nothing::Yet)) if !self.shared.patient && self.shared.stuck(&self.shared.told) => {
-                    let wait = self.shared.timeout.as_secs_f64();
-                    return self.fail(
-                        Error::Device(format!("the transmitter has taken nothing for {wait} s, and its driver does not say why")),
-                        io,
-                    );
-                }
-                Err((_, Nothing::Yet)) => io.call_again = true,
-                Err((_, Nothing::Ever)) => {
+                Err(_) => {
                     return match failure.recv_timeout(Duration::from_secs(1)) {
                         Ok(error) => self.fail(error, io),
                         Err(_) => {
@@ -179,13 +178,13 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
                 }
             }
         }
-        let sent_all = n == available && !io.call_again;
+        let sent_all = n == available && !waits;
         io.finished = self.shared.over() || (sent_all && ended);
         Ok(())
     }
 
     async fn deinit(&mut self, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
-        self.end();
+        self.end().await;
         Ok(())
     }
 }
@@ -193,6 +192,6 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
 impl<I: CpuBufferReader<Item = Complex32>> Drop for SoapySink<I> {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.end();
+        Runtime::block_on(self.end());
     }
 }
