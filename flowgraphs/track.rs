@@ -23,7 +23,7 @@ use futuresdr::{
     runtime::{config, scheduler::SmolScheduler},
 };
 
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 use crate::blocks::{Radio, Repeat, SoapySink, SoapySource};
 use crate::{
     blocks::{BedSource, Controls, Fault, IqSink, IqSource, OfdmRx, Probe, Summary, Sync, SyncStatus, SyncWatch, Track},
@@ -42,14 +42,14 @@ pub enum Source {
     /// The simulated test bed, in step by nature.
     Bed(Box<TestBed>),
     /// A radio that repeats a frame of an rms of about 1 with this amplitude; full scale is 1.
-    #[cfg(feature = "soapy")]
+    #[cfg(feature = "radio")]
     Radio(Box<Radio>, Vec<Complex32>, f32),
 }
 
 impl Source {
     fn channels(&self) -> usize {
         match self {
-            #[cfg(feature = "soapy")]
+            #[cfg(feature = "radio")]
             Self::Radio(radio, ..) => radio.rx_channels(),
             _ => 1,
         }
@@ -58,7 +58,7 @@ impl Source {
     /// Cores that it keeps busy outside the flowgraph.
     fn busy(&self) -> usize {
         match self {
-            #[cfg(feature = "soapy")]
+            #[cfg(feature = "radio")]
             Self::Radio(..) => 1,
             _ => 0,
         }
@@ -70,7 +70,7 @@ impl Source {
             Self::Recordings(_, _, sync) => sync.clone().advance(early.0, early.1),
             Self::Bed(_) => Synchroniser::delay(0).advance(early.0, early.1),
             Self::Repeated(frame, _) => Synchroniser::repeated(frame.clone())?.advance_up_to(advance),
-            #[cfg(feature = "soapy")]
+            #[cfg(feature = "radio")]
             Self::Radio(_, frame, _) => Synchroniser::repeated(frame.clone())?.advance_up_to(advance),
         })
     }
@@ -276,7 +276,7 @@ impl Graph {
                 self.unread(syncs[0])?;
                 (self.recording(rx), "output")
             }
-            #[cfg(feature = "soapy")]
+            #[cfg(feature = "radio")]
             Source::Radio(mut radio, frame, level) => {
                 self.stop = radio.stop();
                 if radio.tx_channels() > 0 {

@@ -25,7 +25,7 @@ pub(crate) fn check_device(arguments: &str) -> Result<()> {
         }
         Some("audio") => Err(Error::parameter("device", "a radio: a sound card cannot receive or transmit here", arguments)),
         // The driver ignores what it does not know, as drivers do; a person who wrote it wants to know.
-        Some(radio::DRIVER) => radio::Settings::check(arguments),
+        Some(radio::DRIVER) => radio::check(arguments),
         Some(_) => Ok(()),
     }
 }
@@ -34,6 +34,13 @@ pub(crate) fn check_device(arguments: &str) -> Result<()> {
 pub(crate) fn open_device(arguments: &str) -> Result<Device> {
     check_device(arguments)?;
     Device::new(arguments).map_err(|e| refused(arguments, "cannot be opened (`kaflow devices` lists what there is)", &e))
+}
+
+/// The arguments of an end's stream. SoapyRemote's own choice, UDP, loses samples on their way to the transmitter and tells nobody: where nothing else is asked for, it is TCP.
+fn stream_args(end: &End) -> String {
+    let (device, given) = (Args::from(end.device.as_str()), end.stream_args.as_str());
+    let chosen = device.get("prot").or(device.get("remote:prot")).is_some() || Args::from(given).get("remote:prot").is_some();
+    if chosen || device.get("driver") != Some("remote") { given.to_owned() } else { format!("remote:prot=tcp,{given}") }
 }
 
 /// Streams that are set up and not active.
@@ -111,11 +118,11 @@ impl Devices {
         let mut streams = Streams::default();
         for (Opened { device, .. }, end, direction) in ends {
             if direction == Direction::Rx {
-                let stream = RxStream::open(&end.device, &end.channels, &end.stream_args);
+                let stream = RxStream::open(&end.device, &end.channels, &stream_args(end));
                 let stream = stream.map_err(|e| refused(&end.device, "cannot receive", &e))?;
                 streams.rx = Some((stream, device.clone()));
             } else {
-                let stream = device.tx_stream_args(&end.channels, end.stream_args.as_str());
+                let stream = device.tx_stream_args(&end.channels, stream_args(end).as_str());
                 let stream = stream.map_err(|e| refused(&end.device, "cannot transmit", &e))?;
                 streams.tx = Some((stream, device.clone()));
             }
@@ -194,4 +201,18 @@ fn set(devices: &[(&Opened, &str)], settings: &[(String, String)]) -> Result<()>
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remote_radio_is_reached_over_tcp_unless_another_way_is_asked_for() {
+        let of = |device: &str, given: &str| stream_args(&End { stream_args: given.into(), ..End::new(device) });
+        assert_eq!(of("driver=remote,remote=tcp://there:1,remote:driver=uhd", "remote:mtu=9000"), "remote:prot=tcp,remote:mtu=9000");
+        assert_eq!(of("driver=remote,remote:driver=uhd", "remote:prot=udp"), "remote:prot=udp");
+        assert_eq!(of("driver=remote,remote:prot=udp", ""), "");
+        assert_eq!(of("driver=uhd", "recv_frame_size=1000"), "recv_frame_size=1000");
+    }
 }

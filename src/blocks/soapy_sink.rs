@@ -85,7 +85,7 @@ impl<I: CpuBufferReader<Item = Complex32>> SoapySink<I> {
         Ok(Self { input, shared: radio.shared.clone(), driver: None, period: None, lenient: false, fault: Fault::default() })
     }
 
-    /// The stream repeats itself after so many samples: after an underflow it is enough to find the right place in it.
+    /// The stream repeats itself after so many samples: where the flowgraph is late, the last period is sent again, and after an underflow it is enough to find the right place in it.
     pub fn repeats(mut self, period: usize) -> Self {
         self.period = Some(period.max(1) as u64);
         self

@@ -7,7 +7,7 @@ use crossbeam::channel::{Receiver, Sender, bounded};
 use num_complex::Complex32;
 use soapysdr::{Device, ErrorCode, TxStream};
 
-use super::soapy::{DEAD_AFTER, LEAD_NS, PATIENCE_US, Shared, Start};
+use super::soapy::{DEAD_AFTER, LEAD_NS, PACKET, PATIENCE_US, Shared, Start};
 use super::soapy_health::{DAC_CLIPS, Health};
 use super::soapy_queue::{Nothing, Queue};
 use crate::Error;
@@ -35,6 +35,9 @@ pub(super) struct Writer {
     next: u64,
     left_out: u64,
     period: Option<u64>,
+    /// What was sent last: a period, and how much of it is known.
+    last: Packet,
+    known: u64,
     /// Samples were due before they were written.
     behind: bool,
     queue: Arc<Queue<Packet>>,
@@ -47,7 +50,8 @@ impl Writer {
     pub(super) fn new(channels: usize, period: Option<u64>, queue: Arc<Queue<Packet>>, shared: Arc<Shared>) -> (Self, Receiver<Error>) {
         let (complaints, failure) = bounded(1);
         let (stream, began_ns, start_ns, next, left_out, behind) = (None, None, None, 0, 0, false);
-        (Self { stream, channels, began_ns, start_ns, next, left_out, period, behind, queue, complaints, shared }, failure)
+        let last = vec![vec![Complex32::default(); period.unwrap_or(0) as usize]; channels];
+        (Self { stream, channels, began_ns, start_ns, next, left_out, period, last, known: 0, behind, queue, complaints, shared }, failure)
     }
 
     pub(super) fn run(mut self, stream: Stream, start: Start) {
@@ -89,7 +93,7 @@ impl Writer {
     fn begin(&mut self, stream: Stream, start: Start) {
         self.stream = Some(stream);
         (self.began_ns, self.start_ns) = (start.tx_at_ns, start.tx_at_ns);
-        (self.next, self.left_out, self.behind) = (0, 0, false);
+        (self.next, self.left_out, self.known, self.behind) = (0, 0, 0, false);
     }
 
     /// Stops the stream.
@@ -103,8 +107,11 @@ impl Writer {
     /// Sends until it is over; gives why, when the device is lost.
     fn send(&mut self) -> Option<Error> {
         while !self.shared.interrupted() {
-            let packet = match self.queue.take(Duration::from_millis(10)) {
+            // A flowgraph that is late does not silence a stream that repeats itself.
+            let again = !self.shared.patient && self.period.is_some_and(|period| self.known >= period);
+            let packet = match self.queue.take(if again { Duration::ZERO } else { Duration::from_millis(10) }) {
                 Ok(packet) => Some(packet),
+                Err(Nothing::Yet) if again => None,
                 Err(Nothing::Yet) => {
                     // Nothing to send is no fault of the driver.
                     self.shared.note(&self.shared.told);
@@ -117,9 +124,12 @@ impl Writer {
             if std::mem::take(&mut self.behind) || (self.start_ns.is_some() && self.next > 0) {
                 self.catch_up();
             }
-            if let Some(packet) = packet
-                && let Err(error) = self.write(&packet)
-            {
+            let sent = match packet {
+                Some(packet) => self.write(&packet),
+                None if again => self.repeat(),
+                None => Ok(()),
+            };
+            if let Err(error) = sent {
                 return Some(error);
             }
         }
@@ -154,6 +164,9 @@ impl Writer {
         self.left_out += place - self.next;
         self.left_out = self.period.map_or(self.left_out, |period| self.left_out % period);
         self.next = place;
+        if self.period.is_some_and(|period| self.known < period) {
+            self.known = 0;
+        }
         self.start_ns = Some(began + self.due_ns(place));
         self.shared.relapse.note(self.start_ns);
     }
@@ -172,16 +185,47 @@ impl Writer {
     }
 
     fn write(&mut self, packet: &Packet) -> crate::Result<()> {
-        let health = self.shared.health.clone();
         let left_out = self.left_out.min(packet[0].len() as u64);
         self.left_out -= left_out;
-        let (mut at, mut errors) = (left_out as usize, 0);
+        self.transmit(packet, left_out as usize)
+    }
+
+    /// Sends what comes next out of the last period; as much of what is in the queue is then to be left out.
+    fn repeat(&mut self) -> crate::Result<()> {
+        let (Some(period), before) = (self.period, self.next) else { return Ok(()) };
+        let at = (self.next % period) as usize;
+        let packet = self.last.iter().map(|channel| channel[at..].iter().take(PACKET).copied().collect()).collect();
+        let sent = self.transmit(&packet, 0);
+        self.left_out = (self.left_out + self.next - before) % period;
+        sent
+    }
+
+    /// Keeps what was sent.
+    fn keep(last: &mut Packet, mut at: usize, sent: &[&[Complex32]], n: usize) {
+        let mut done = 0;
+        while done < n {
+            let part = (last[0].len() - at).min(n - done);
+            for (to, from) in last.iter_mut().zip(sent) {
+                to[at..at + part].copy_from_slice(&from[done..done + part]);
+            }
+            (done, at) = (done + part, 0);
+        }
+    }
+
+    /// Sends a packet from sample `at` on.
+    fn transmit(&mut self, packet: &Packet, mut at: usize) -> crate::Result<()> {
+        let health = self.shared.health.clone();
+        let mut errors = 0;
         while at < packet[0].len() && !self.shared.interrupted() {
             let Some((stream, _)) = &mut self.stream else { break };
             let slices: Vec<&[Complex32]> = packet.iter().map(|channel| &channel[at..]).collect();
             match stream.write(&slices, self.start_ns, false, PATIENCE_US) {
                 Ok(n) => {
                     slices.iter().for_each(|channel| health.tx.note(&channel[..n], DAC_CLIPS));
+                    if let Some(period) = self.period {
+                        Self::keep(&mut self.last, (self.next % period) as usize, &slices, n);
+                        self.known += n as u64;
+                    }
                     self.shared.note(&self.shared.told);
                     (at, errors) = (at + n, 0);
                     Health::count(&health.sent, n as u64);

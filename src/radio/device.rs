@@ -230,7 +230,7 @@ impl Radio {
     }
 
     pub(super) fn read_setting(&self, key: &str) -> Result<String> {
-        lock(&self.settings).get(key).ok_or_else(|| Error::unknown("setting", key, Settings::names()))
+        lock(&self.settings).get(key, self.air.rate()).ok_or_else(|| Error::unknown("setting", key, Settings::names()))
     }
 
     /// All settings, a line for each: name, value, type, unit, least, largest, options (with bars between them), description.
@@ -243,8 +243,10 @@ impl Radio {
                 ((0.0, 0.0), false) => "string",
                 _ => "float",
             };
-            let (low, high) = p.range;
-            let value = settings.get(p.name).unwrap_or_default();
+            // SoapyRemote has no infinity, and beyond 300 dB there is none to tell from it.
+            let finite = |end: f64| if end.is_finite() { end } else { end.clamp(-300.0, 300.0) };
+            let (low, high) = (finite(p.range.0), finite(p.range.1));
+            let value = settings.get(p.name, self.air.rate()).unwrap_or_default();
             format!("{}\t{value}\t{kind}\t{}\t{low}\t{high}\t{}\t{}\n", p.name, p.unit, p.options.join("|"), p.about)
         };
         PARAMETERS.iter().map(line).collect()
@@ -307,6 +309,6 @@ impl Radio {
     }
 }
 
-fn amplitude(db: f64) -> f32 {
+pub(super) fn amplitude(db: f64) -> f32 {
     10f64.powf(db / 20.0) as f32
 }

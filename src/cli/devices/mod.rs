@@ -53,7 +53,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         .map(|device| device.to_string())
         .collect();
     let simulated = format!("driver={}", radio::DRIVER);
-    if args.filter.is_empty() {
+    if args.filter.is_empty() && cfg!(feature = "soapy") {
         found.push(format!("{simulated}, pace=real"));
     }
     let mut devices = Vec::new();
@@ -75,7 +75,14 @@ pub(crate) fn run(args: Args) -> Result<()> {
         devices.push(figures);
     }
     if found.is_empty() {
-        say!("no device found; {simulated} is a simulated one");
+        say!(
+            "no device found; {}",
+            if cfg!(feature = "soapy") {
+                "driver=kaflow-testbed is a simulated one"
+            } else {
+                "a build with --features soapy has a simulated one"
+            }
+        );
     }
     let Some(path) = &args.json else { return Ok(()) };
     super::json::write(path, "devices", json!({ "frequency_hz": args.freq, "devices": devices }))

@@ -141,14 +141,21 @@ fn allow(args: &Args, config: &RadioConfig) -> Result<()> {
     if answer.trim().eq_ignore_ascii_case("y") { Ok(()) } else { Err(refused()) }
 }
 
+/// An argument of a device, here or, as SoapyRemote passes it on, at another host.
+fn argument(device: &str, name: &str) -> Option<String> {
+    let args = soapysdr::Args::from(device);
+    let there = args.get("driver") == Some("remote");
+    args.get(if there { format!("remote:{name}") } else { name.into() }.as_str()).map(str::to_owned)
+}
+
 /// Whether nothing leaves the computer.
 fn simulated(device: &str) -> bool {
-    soapysdr::Args::from(device).get("driver") == Some(crate::radio::DRIVER)
+    argument(device, "driver").as_deref() == Some(crate::radio::DRIVER)
 }
 
 /// Whether a device can wait for a slow reader: a simulated one that is not paced.
 fn patient(device: &str) -> bool {
-    simulated(device) && soapysdr::Args::from(device).get("pace") == Some("fast")
+    simulated(device) && argument(device, "pace").as_deref() == Some("fast")
 }
 
 /// What all runs of a command have in common.

@@ -8,7 +8,7 @@ use super::lock::Lock;
 use super::probe::{Probe, grid};
 use super::{BLOCK, Reference, State, Step, Synchroniser};
 use crate::Result;
-use crate::dsp::{BEFORE, Place, interpolate, narrow};
+use crate::dsp::{BEFORE, Place, db, interpolate, narrow};
 use crate::iq::align::normal::{self, Grid};
 use crate::iq::align::{Alignment, align_near, align_within};
 
@@ -134,7 +134,7 @@ impl Synchroniser {
         let problem = if found.explained < EXPLAINED {
             format!("the frame explains {:.0} % of what is received at its best place: that may be chance", 100.0 * found.explained)
         } else if self.status.gain > 0.0 && found.explained < 0.5 && !(1.0 / JUMP..JUMP).contains(&(found.gain / self.status.gain)) {
-            format!("the level at the best place is {:.1} dB off", 20.0 * (found.gain / self.status.gain).log10())
+            format!("the level at the best place is {:.1} dB off", db(found.gain.powi(2), self.status.gain.powi(2)))
         } else {
             return Ok(found);
         };
