@@ -29,13 +29,18 @@ pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     own.into_iter().map(|name| folder.join(name)).chain(drawn.into_iter().flatten()).collect()
 }
 
-fn row(name: &str, found: &Linearity) {
+pub(in crate::cli) fn row(name: &str, found: &Linearity) {
     let (lower, upper) = found.aclr_dbc;
     say!("{name:<28} {lower:>8.1} {upper:>8.1} {:>8.1} {:>8.1}", found.evm_db, found.nmse_db);
 }
 
-fn head() {
+pub(in crate::cli) fn head() {
     say!("{:<28} {:>8} {:>8} {:>8} {:>8}", "", "ACLR dBc", "upper", "EVM dB", "NMSE dB");
+}
+
+/// The lower and the upper side.
+pub(in crate::cli) fn sides(found: &Linearity) -> [f64; 2] {
+    [found.aclr_dbc.0, found.aclr_dbc.1]
 }
 
 fn write_json(args: &Args, value: serde_json::Value) -> Result<()> {
@@ -82,7 +87,6 @@ pub(super) fn write(args: &Args, learned: &Learned, band: Band, pair: &Pair) -> 
     {
         note!("predistortion would not make this better: give the way back with --path, more or less --memory, or a cleaner recording");
     }
-    let sides = |found: &Linearity| [found.aclr_dbc.0, found.aclr_dbc.1];
     write_json(
         args,
         json!({
@@ -147,16 +151,20 @@ fn curves(learned: &Learned) -> Result<Figure> {
 }
 
 fn spectra(learned: &Learned, pair: &Pair) -> Result<Figure> {
-    let rate = pair.rate.unwrap_or(1.0);
-    let line = |name: &str, samples: &[Complex64]| -> Result<Series> {
-        let psd = welch(samples, WINDOW.min(samples.len()), rate)?;
+    let (without, with) = (learned.model.apply(&learned.signal), learned.model.apply(&learned.predistorted));
+    let lines: [(&str, &[Complex64]); 3] = [("without", &without), ("with predistortion", &with), ("signal", &learned.signal)];
+    spectrum("Spectrum of the amplifier's model", pair.rate, &lines)
+}
+
+/// Spectra of some signals.
+pub(in crate::cli) fn spectrum(title: &str, rate: Option<f64>, signals: &[(&str, &[Complex64])]) -> Result<Figure> {
+    let line = |&(name, samples): &(&str, &[Complex64])| -> Result<Series> {
+        let psd = welch(samples, WINDOW.min(samples.len()), rate.unwrap_or(1.0))?;
         Ok(Series::new(name, psd.db().into_iter().enumerate().map(|(i, y)| [psd.frequency(i), y]).collect()))
     };
-    let (without, with) = (learned.model.apply(&learned.signal), learned.model.apply(&learned.predistorted));
-    let lines = [line("without", &without)?, line("with predistortion", &with)?, line("signal", &learned.signal)?];
-    let (axis, level) = match pair.rate {
+    let (axis, level) = match rate {
         Some(_) => (Axis::new("frequency", "Hz"), "dBFS/Hz"),
         None => (Axis::new("cycles a sample", ""), "dBFS per cycle/sample"),
     };
-    Ok(plot::psd("Spectrum of the amplifier's model", axis, level, &lines))
+    Ok(plot::psd(title, axis, level, &signals.iter().map(line).collect::<Result<Vec<_>>>()?))
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::linearize::LinearizeArgs;
 use crate::blocks::{End, RadioConfig, check_device};
 use crate::cli::outputs::Outputs;
 use crate::cli::receive::Listener;
@@ -108,6 +109,8 @@ pub(in crate::cli) struct Args {
     /// Cancel our own signal: write what the first filter leaves of what is received, as SigMF, NAME.sigmf-meta and NAME.sigmf-data; its delay and carrier offset are taken out
     #[arg(long, value_name = "NAME", conflicts_with = "sweep_tx_gain")]
     pub(super) cancel: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) linearize: LinearizeArgs,
     /// Transmit without asking
     #[arg(long)]
     pub(super) yes: bool,
@@ -131,6 +134,7 @@ impl Args {
         if self.receive.is_some() {
             files.extend(self.output.out.iter().flat_map(|folder| Listener::files(&folder.join(super::PACKETS))));
         }
+        files.extend(self.output.out.iter().flat_map(|folder| self.linearize.files(folder)));
         files.extend(self.cancel.iter().flat_map(|name| <[PathBuf; 2]>::from(iq::sigmf::files(name))));
         let (force, recordings) = (self.output.force, self.tx.iter().map(PathBuf::as_path).collect());
         let inputs = self.params.iter().map(PathBuf::as_path).collect();
@@ -184,8 +188,9 @@ impl Args {
         };
         let mut tx = tx.map(|tx| end(tx, &[self.tx_channel], &self.tx_antenna, &self.tx_gain, "tx-gain")).transpose()?;
         if let Some(tx) = tx.as_mut().filter(|tx| super::simulated(&tx.device) && tx.gain.is_none() && tx.gains.is_empty()) {
-            // Without a wish the simulated amplifier is driven into saturation: what this is about should show.
-            tx.gain = Some((SATURATED + self.backoff).clamp(0.0, 60.0));
+            // Without a wish the simulated amplifier is driven into saturation, or up to it: what this is about should show.
+            let at = if self.linearize.wanted() { LINEARIZED } else { SATURATED };
+            tx.gain = Some((at + self.backoff).clamp(0.0, 60.0));
         }
         let patient = super::patient(rx) && tx.as_ref().is_none_or(|tx| super::patient(&tx.device));
         Ok(RadioConfig {
@@ -195,7 +200,7 @@ impl Args {
             rate,
             clock_source: self.clock_source.clone(),
             time_source: self.time_source.clone(),
-            queue: self.queue,
+            queue: self.linearize.queue(self.queue),
             timeout: Duration::try_from_secs_f64(self.timeout).unwrap_or(Duration::MAX),
             patient,
         })
@@ -211,6 +216,7 @@ impl Args {
         // A checksum tells whether a packet was read.
         let code = self.receive.is_some().then_some(ofdm::Rate::Half);
         let config = ofdm::Config { symbols: self.symbols, gap: 0, sample_rate: rate, code, ..ofdm::Config::preset(&self.preset)? };
+        let config = self.linearize.waveform(config);
         config.validate()?;
         Ok(config)
     }
@@ -242,6 +248,8 @@ impl Args {
 
 /// The TX gain in dB at which a signal of mean power 1 drives the simulated amplifier 6 dB into saturation.
 const SATURATED: f64 = 46.0;
+/// And the one 9 dB below, where predistortion helps.
+const LINEARIZED: f64 = 31.0;
 
 /// Gain elements by name, in dB.
 type Elements = Vec<(String, f64)>;
