@@ -94,7 +94,8 @@ impl<I: CpuBufferReader<Item = Complex32>> Linearize<I> {
             aside: false,
             number: 0,
             seen: 0,
-            from: 0,
+            // Streams take as long to settle as a table takes to come round.
+            from: latency.unwrap_or(0) as u64,
             heard: Heard::default(),
             gaps: Vec::new(),
             fault: Fault::default(),

@@ -10,7 +10,7 @@ use crate::dpd;
 use crate::dsp::narrow;
 use crate::iq::{Datatype, Writer, sigmf::Meta};
 use crate::metrics::{AmCurve, Band, Linearity, welch};
-use crate::plot::{self, AmplifierCurve, Axis, Figure, Series};
+use crate::plot::{self, AmplifierCurve, Axis, Figure, Mark, Series};
 use crate::{Complex64, Error, Result};
 
 const TABLE: &str = "predistorter";
@@ -19,6 +19,8 @@ const CURVES: &str = "amplifier";
 const SPECTRUM: &str = "spectrum";
 /// Points of an AM/AM curve.
 const POINTS: usize = 60;
+/// The smallest envelope of a curve, over the largest.
+const SMALLEST: f64 = 0.05;
 /// Windows of the spectra in the picture.
 const WINDOW: usize = 1024;
 
@@ -82,6 +84,11 @@ pub(super) fn write(args: &Args, learned: &Learned, band: Band, pair: &Pair) -> 
         learned.power_db,
         learned.output_db
     );
+    say!(
+        "expected, not measured: with predistortion the figures are the model's, which leaves {:.1} dB of what came back unexplained. That it undoes what the model knows they do show;\n\
+         what the PA does they do not, where they are better than that. Send {SIGNAL}.sigmf-meta, record it, and measure with --check",
+        learned.model_db
+    );
     if learned.after.nmse_db > learned.before.nmse_db - 1.0
         || learned.after.aclr_dbc.0.max(learned.after.aclr_dbc.1) > learned.before.aclr_dbc.0.max(learned.before.aclr_dbc.1)
     {
@@ -137,7 +144,10 @@ fn signal(args: &Args, learned: &Learned, pair: &Pair, out: &Path) -> Result<()>
 /// AM/AM and AM/PM of the model, of what is sent and of both together.
 fn curves(learned: &Learned) -> Result<Figure> {
     let curve = |name: &str, output: &[Complex64]| -> Result<AmplifierCurve> {
-        let points = AmCurve::measure(&learned.signal, output, POINTS)?;
+        let mut points = AmCurve::measure(&learned.signal, output, POINTS)?;
+        // What is put out for the smallest envelopes is the memory of larger ones.
+        let largest = points.iter().map(|p| p.input).fold(0.0, f64::max);
+        points.retain(|p| p.input > SMALLEST * largest);
         Ok(AmplifierCurve {
             name: name.into(),
             input: points.iter().map(|p| p.input).collect(),
@@ -147,12 +157,12 @@ fn curves(learned: &Learned) -> Result<Figure> {
     };
     let (without, with) = (learned.model.apply(&learned.signal), learned.model.apply(&learned.predistorted));
     let lines = [curve("predistorter", &learned.predistorted)?, curve("with predistortion", &with)?];
-    Ok(plot::am_am_pm("The amplifier, its predistorter, and both", &curve("amplifier", &without)?, &lines))
+    Ok(told_apart(plot::am_am_pm("The amplifier, its predistorter, and both", &curve("amplifier", &without)?, &lines)))
 }
 
 fn spectra(learned: &Learned, pair: &Pair) -> Result<Figure> {
     let (without, with) = (learned.model.apply(&learned.signal), learned.model.apply(&learned.predistorted));
-    let lines: [(&str, &[Complex64]); 3] = [("without", &without), ("with predistortion", &with), ("signal", &learned.signal)];
+    let lines: [(&str, &[Complex64]); 3] = [("without predistortion", &without), ("with predistortion", &with), ("signal", &learned.signal)];
     spectrum("Spectrum of the amplifier's model", pair.rate, &lines)
 }
 
@@ -166,5 +176,19 @@ pub(in crate::cli) fn spectrum(title: &str, rate: Option<f64>, signals: &[(&str,
         Some(_) => (Axis::new("frequency", "Hz"), "dBFS/Hz"),
         None => (Axis::new("cycles a sample", ""), "dBFS per cycle/sample"),
     };
-    Ok(plot::psd(title, axis, level, &signals.iter().map(line).collect::<Result<Vec<_>>>()?))
+    Ok(told_apart(plot::psd(title, axis, level, &signals.iter().map(line).collect::<Result<Vec<_>>>()?)))
+}
+
+/// Gives each mark of a panel a colour of its own, the same in every picture.
+pub(in crate::cli) fn told_apart(mut figure: Figure) -> Figure {
+    for panel in &mut figure.panels {
+        for (n, mark) in panel.marks.iter_mut().enumerate() {
+            match mark {
+                Mark::Line { style, .. } => *style = plot::style_at(n).width(style.width),
+                Mark::Dots { style, .. } => *style = plot::style_at(n).width(4.0),
+                _ => {}
+            }
+        }
+    }
+    figure
 }

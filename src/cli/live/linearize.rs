@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use num_complex::{Complex32, Complex64};
+use rustfft::FftPlannerScalar;
 use serde_json::{Value, json};
 
 use crate::blocks::{Health, LoopConfig, RadioConfig, Round, Rounds};
@@ -75,7 +76,21 @@ impl LinearizeArgs {
             return plain;
         }
         let sample_rate = plain.sample_rate / OVERSAMPLING as f64;
-        ofdm::Config { oversampling: OVERSAMPLING, clip: Some(CLIP), sample_rate, window: plain.window.max(4), ..plain }
+        ofdm::Config { oversampling: OVERSAMPLING, clip: Some(CLIP), sample_rate, window: plain.cyclic_prefix / 2, ..plain }
+    }
+
+    /// Takes what the edges of symbols put beside the channel out of a frame: around, as it is repeated. What is left beside it is the amplifier's.
+    pub(super) fn filter(&self, frame: &mut [Complex32], config: &ofdm::Config) {
+        if !self.wanted() {
+            return;
+        }
+        let (mut planner, n) = (FftPlannerScalar::new(), frame.len());
+        let edge = (config.active / 2 + 1) as f32 / (config.fft * config.oversampling) as f32;
+        planner.plan_fft_forward(n).process(frame);
+        for (k, z) in frame.iter_mut().enumerate() {
+            *z = if k.min(n - k) as f32 <= edge * n as f32 { *z / n as f32 } else { Complex32::ZERO };
+        }
+        planner.plan_fft_inverse(n).process(frame);
     }
 
     /// Samples that may wait at either end.
@@ -172,7 +187,7 @@ impl Linearizing {
         let rounds = self.rounds.get();
         say!();
         head();
-        for (name, round) in ["as it was", "predistorted"].into_iter().zip(ends(&rounds)) {
+        for (name, round) in ["without predistortion", "with predistortion"].into_iter().zip(ends(&rounds)) {
             if let Some(found) = round.and_then(|round| round.linearity) {
                 row(name, &found);
             }
@@ -187,9 +202,9 @@ impl Linearizing {
         let (peak, mean) = (fact("tx_peak_dbfs"), fact("tx_mean_dbfs"));
         say!("transmitted: peak {peak:.2} dBFS (at most {:.2}), mean {mean:.2} dBFS", self.level_dbfs);
         let (Some(folder), (Some(before), after)) = (folder, self.rounds.received()) else { return Ok(()) };
-        let mut lines = vec![("as it was", before)];
-        lines.extend(after.map(|after| ("predistorted", after)));
+        let mut lines = vec![("without predistortion", before)];
+        lines.extend(after.map(|after| ("with predistortion", after)));
         let lines: Vec<_> = lines.iter().map(|(name, samples)| (*name, samples.as_slice())).collect();
-        spectrum("What came back, before and after predistortion", Some(self.rate), &lines)?.save(folder.join(PICTURE)).map(drop)
+        spectrum("What came back from the transmitter", Some(self.rate), &lines)?.save(folder.join(PICTURE)).map(drop)
     }
 }

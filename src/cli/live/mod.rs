@@ -126,6 +126,7 @@ fn frame(args: &Args, rate: f64) -> Result<(Vec<Complex32>, Option<ofdm::Config>
     };
     let mut frame = vec![Complex32::ZERO; config.frame_samples()];
     Transmitter::new(config.clone(), ofdm::Source::Repeat(bits))?.fill(&mut frame);
+    args.linearize.filter(&mut frame, &config);
     Ok((frame, Some(config)))
 }
 
