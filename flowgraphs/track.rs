@@ -26,9 +26,9 @@ use futuresdr::{
 #[cfg(feature = "soapy")]
 use futuresdr::blocks::Apply;
 
+use super::linearize::{Fallback, Loop};
 #[cfg(feature = "soapy")]
 use crate::blocks::{Radio, Repeat, SoapySink, SoapySource};
-use super::linearize::{Fallback, Loop};
 use crate::{
     blocks::{BedSource, Controls, Fault, IqSink, IqSource, OfdmRx, Predistort, Probe, Summary, Sync, SyncStatus, SyncWatch, Track},
     channel::TestBed,

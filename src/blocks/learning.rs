@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use num_complex::{Complex32, Complex64};
 
 use super::predistort::Swap;
+use crate::Result;
 use crate::dpd::{Learner, Model, Options, Table, predistort};
 use crate::dsp::{db, wide};
 use crate::error::require;
 use crate::metrics::{Band, Linearity, linearity, power};
-use crate::Result;
 
 /// How a loop of [`Linearize`](super::Linearize) and [`Predistort`](super::Predistort) learns.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct LoopConfig {
     pub power_db: f64,
     /// Pairs of a round; those that were sent before the last table are left out.
     pub pairs: usize,
-    /// Pairs after which a new table has come round at the latest; none where the predistorter's tag says so on what is received.
+    /// Pairs after which a new table has come round at the latest, where it does not show before; none where the predistorter's tag says so on what is received.
     pub latency: Option<usize>,
 }
 
@@ -116,7 +116,10 @@ impl Heard {
     /// What is whole.
     fn pieces(&self) -> impl Iterator<Item = (&[Complex64], &[Complex64])> {
         let edges = || self.breaks.iter().copied();
-        std::iter::once(0).chain(edges()).zip(edges().chain([self.len()])).map(|(from, to)| (&self.signal[from..to], &self.received[from..to]))
+        std::iter::once(0)
+            .chain(edges())
+            .zip(edges().chain([self.len()]))
+            .map(|(from, to)| (&self.signal[from..to], &self.received[from..to]))
     }
 }
 
@@ -164,6 +167,13 @@ impl Learning {
     fn begin_anew(&mut self) {
         self.best_db = 0.0;
         self.learner.forget(0.0);
+    }
+
+    /// Whether pairs were sent through the present table: whether it explains them at least as well as the one before.
+    pub(super) fn has_come(&self, heard: &Heard) -> bool {
+        let (table, last) = self.swap.tables();
+        let left = |table: &Table| predistort(table, &heard.signal).map_or(f64::INFINITY, |sent| self.learner.left(&sent, &heard.received));
+        heard.breaks.is_empty() && left(&table) <= left(&last)
     }
 
     /// Learns from pairs that were sent through `table`, and decides what is applied.

@@ -16,6 +16,12 @@ use crate::Error;
 use crate::dpd::FADE;
 use crate::dsp::wide;
 
+/// Pairs that tell which table they were sent through, and how far apart such stretches are.
+const STRETCH: usize = 2048;
+const APART: u64 = 1 << 14;
+/// Pairs that a radio's synchroniser takes to settle.
+const SETTLE: u64 = 1 << 17;
+
 /// Learns the amplifier from the signal and what came back, and gives a [`Predistort`](super::Predistort) block its inverse, round after round. A fit that gets
 /// worse sends it back to the signal itself, and begins anew.
 ///
@@ -58,10 +64,11 @@ where
     thread: Option<JoinHandle<crate::Result<Learning>>>,
     aside: bool,
     rounds: Rounds,
-    /// The table that counts, pairs that were seen so far, and how many there were when it had come round.
+    /// The table that counts, pairs that were seen so far, how many there are when it has come round, and when it is looked for next.
     number: usize,
     seen: u64,
     from: u64,
+    look: u64,
     heard: Heard,
     gaps: Vec<(usize, u64)>,
     fault: Fault,
@@ -94,8 +101,8 @@ impl<I: CpuBufferReader<Item = Complex32>> Linearize<I> {
             aside: false,
             number: 0,
             seen: 0,
-            // Streams take as long to settle as a table takes to come round.
-            from: latency.unwrap_or(0) as u64,
+            from: if latency.is_some() { SETTLE } else { 0 },
+            look: u64::MAX,
             heard: Heard::default(),
             gaps: Vec::new(),
             fault: Fault::default(),
@@ -133,6 +140,17 @@ impl<I: CpuBufferReader<Item = Complex32>> Linearize<I> {
         Ok(())
     }
 
+    /// Looks whether the new table has come round; the next pairs count then.
+    fn search(&mut self) -> crate::Result<()> {
+        let heard = mem::take(&mut self.heard);
+        let Some(learning) = &self.learning else { return Ok(()) };
+        if heard.len() >= STRETCH && guarded("the learner", || learning.has_come(&heard))? {
+            self.from = self.from.min(self.seen);
+        }
+        self.look = self.seen + APART;
+        Ok(())
+    }
+
     /// Takes back what a thread has learned, if it is done; and looks whether there is a new table, which takes a while to come round. False while pairs are of no use.
     fn ready(&mut self) -> crate::Result<bool> {
         if let Some(thread) = self.thread.take_if(|thread| thread.is_finished()) {
@@ -144,7 +162,8 @@ impl<I: CpuBufferReader<Item = Complex32>> Linearize<I> {
         if number != self.number {
             learning.notice(number);
             self.number = number;
-            self.from = self.latency.map_or(u64::MAX, |latency| self.seen + (latency + 2 * FADE) as u64);
+            self.from = self.latency.map_or(u64::MAX, |latency| self.seen + latency as u64);
+            self.look = self.latency.map_or(u64::MAX, |_| self.seen);
             self.heard.clear();
         }
         Ok(true)
@@ -162,8 +181,12 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for Linearize<I> {
         if let Some(tag) = received_tags.iter().filter(|t| t.index < available).find(begins) {
             self.from = self.seen + (tag.index + 2 * FADE) as u64;
         }
-        let skipped = if ready { self.from.saturating_sub(self.seen).min(available as u64) as usize } else { available };
-        let n = available.min(skipped + self.pairs.saturating_sub(self.heard.len()));
+        // Until a table has come round a stretch now and then tells whether it has; then all pairs count.
+        let waits = self.seen < self.from;
+        let within = |pairs: u64| pairs.saturating_sub(self.seen).min(available as u64) as usize;
+        let (from, end, wanted) = if waits { (within(self.look), within(self.from), STRETCH) } else { (0, available, self.pairs) };
+        let (skipped, end) = if ready { (from.min(end), end) } else { (available, available) };
+        let n = end.min(skipped + wanted.saturating_sub(self.heard.len()));
         tags::gaps(signal_tags.iter().chain(received_tags), n, &mut self.gaps);
         let breaks = self.gaps.iter().filter(|gap| gap.0 >= skipped).map(|gap| gap.0 - skipped);
         self.heard.push(signal[skipped..n].iter().zip(&received[skipped..n]).map(|(&x, &y)| (wide(x), wide(y))), breaks);
@@ -171,7 +194,9 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for Linearize<I> {
         self.signal.consume(n);
         self.received.consume(n);
         self.seen += n as u64;
-        if ready && self.heard.len() >= self.pairs {
+        if waits && (self.heard.len() >= STRETCH || self.seen >= self.from) {
+            self.search().map_err(|e| self.fault.raise(e))?;
+        } else if ready && !waits && self.heard.len() >= self.pairs {
             self.learn().map_err(|e| self.fault.raise(e))?;
         }
         if (self.signal.finished() && n == signal_len) || (self.received.finished() && n == received_len) {

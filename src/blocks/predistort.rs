@@ -65,8 +65,9 @@ pub struct Swap(Arc<Mutex<Tables>>);
 
 #[derive(Debug)]
 struct Tables {
-    /// The last one that was set, and how many were before it.
+    /// The last one that was set, the one before it, and how many there were before.
     table: Table,
+    last: Table,
     number: usize,
     /// The same, until the block takes it.
     next: Option<Box<Predistorter>>,
@@ -74,7 +75,7 @@ struct Tables {
 
 impl Swap {
     fn new(table: Table) -> Self {
-        Self(Arc::new(Mutex::new(Tables { table, number: 0, next: None })))
+        Self(Arc::new(Mutex::new(Tables { last: table.clone(), table, number: 0, next: None })))
     }
 
     fn lock(&self) -> MutexGuard<'_, Tables> {
@@ -90,7 +91,8 @@ impl Swap {
     pub(super) fn next(&self, table: Table) -> crate::Result<usize> {
         let next = Box::new(Predistorter::new(table.clone())?);
         let mut tables = self.lock();
-        *tables = Tables { table, number: tables.number + 1, next: Some(next) };
+        let last = std::mem::replace(&mut tables.table, table);
+        (tables.last, tables.number, tables.next) = (last, tables.number + 1, Some(next));
         Ok(tables.number)
     }
 
@@ -110,6 +112,12 @@ impl Swap {
     pub(super) fn table(&self) -> (Table, usize) {
         let tables = self.lock();
         (tables.table.clone(), tables.number)
+    }
+
+    /// The table, and the one before it.
+    pub(super) fn tables(&self) -> (Table, Table) {
+        let tables = self.lock();
+        (tables.table.clone(), tables.last.clone())
     }
 
     /// How many tables were before this one.

@@ -103,7 +103,8 @@ where
 {
     async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
         let stage = &mut self.stage;
-        in_place(&mut self.input, &mut self.output, io, "the stage", |samples, _| stage.process(samples)).map_err(|e| self.fault.raise(e).into())
+        in_place(&mut self.input, &mut self.output, io, "the stage", |samples, _| stage.process(samples))
+            .map_err(|e| self.fault.raise(e).into())
     }
 }
 

@@ -51,10 +51,15 @@ pub(crate) struct Args {
 
 /// What cancels when nobody says.
 const DEFAULT: [&str; 1] = ["canceller"];
+/// How far ahead its window reaches then: a receiver's filters ring before and after, and what lies halfway between samples is found from both sides.
+const ADVANCE: usize = 8;
 /// The name of what remains.
 const CLEANED: &str = "cleaned";
 
-pub(crate) fn run(args: Args) -> Result<()> {
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    if args.filters.advance.is_none() && args.filters.filter.iter().all(|name| DEFAULT.contains(&name.as_str())) {
+        (args.filters.advance, args.filters.taps) = (Some(ADVANCE), args.filters.taps.max(ADVANCE + 1));
+    }
     let choices = filters::choose(&args.filters.wanted(&DEFAULT, None)?, "filter", &filters::streams())?;
     let [choice] = &choices[..] else {
         return Err(Error::parameter("filter", "one filter", format!("{} filters", choices.len())));

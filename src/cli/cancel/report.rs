@@ -148,7 +148,9 @@ pub(super) fn write(args: &Args, facts: &Facts, summary: &Summary, mut streams: 
         None => None,
         Some(mut wanted) => {
             let mut powers = [0.0; 3];
-            [&mut wanted, &mut streams.rx, &mut streams.cleaned].into_iter().try_for_each(|recording| recording.seek(from.min(recording.len())))?;
+            [&mut wanted, &mut streams.rx, &mut streams.cleaned]
+                .into_iter()
+                .try_for_each(|recording| recording.seek(from.min(recording.len())))?;
             let mut left = until.saturating_sub(from) as usize;
             while left > 0 {
                 let n = left.min(PIECE);

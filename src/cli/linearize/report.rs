@@ -162,7 +162,8 @@ fn curves(learned: &Learned) -> Result<Figure> {
 
 fn spectra(learned: &Learned, pair: &Pair) -> Result<Figure> {
     let (without, with) = (learned.model.apply(&learned.signal), learned.model.apply(&learned.predistorted));
-    let lines: [(&str, &[Complex64]); 3] = [("without predistortion", &without), ("with predistortion", &with), ("signal", &learned.signal)];
+    let lines: [(&str, &[Complex64]); 3] =
+        [("without predistortion", &without), ("with predistortion", &with), ("signal", &learned.signal)];
     spectrum("Spectrum of the amplifier's model", pair.rate, &lines)
 }
 

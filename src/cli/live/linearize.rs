@@ -28,8 +28,8 @@ const CLIP: Clip = Clip { level_db: 8.0, filter: true, iterations: 3 };
 const PAIRS: usize = 20_000;
 /// Samples that may wait at either end of the radio: a table has to pass both queues.
 const QUEUE: usize = 1 << 16;
-/// Samples that wait elsewhere: in the flowgraph's buffers and in those of a simulated radio.
-const BUFFERS: usize = 1 << 19;
+/// Samples that wait elsewhere: in the flowgraph's buffers, in the synchroniser and in a simulated radio.
+const BUFFERS: usize = 1 << 20;
 /// The longest that a driver keeps samples, in seconds.
 const DRIVER: f64 = 0.25;
 /// How much weaker than without the signal comes out, in dB.

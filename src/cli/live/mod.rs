@@ -58,11 +58,7 @@ pub(super) fn run(args: Args) -> Result<()> {
         (_, true) => &LINEARIZE,
         _ => &DEFAULT,
     };
-    let choices = filters::choose(
-        &args.filters.wanted(default, args.params.as_ref())?,
-        "filter",
-        &filters::streams(),
-    )?;
+    let choices = filters::choose(&args.filters.wanted(default, args.params.as_ref())?, "filter", &filters::streams())?;
     let sweep = args.sweep()?;
     args.check_outputs(sweep.is_some())?;
     // What is wrong with the rest shows at any rate.
