@@ -9,6 +9,11 @@
 //!
 //! [`run`] closes the loop with a simulated channel, a [`Loop`] in the [`Plan`](super::track::Plan) of a tracking run with a radio.
 
+use std::{
+    cell::Cell,
+    time::{Duration, Instant},
+};
+
 use futuresdr::{blocks::VectorSink, prelude::*};
 
 use crate::{
@@ -121,7 +126,7 @@ impl Loop {
 
     /// Sends the plain signal when what comes back is lost.
     pub(super) fn fallback(&self, sync: SyncWatch) -> Fallback {
-        Fallback { swap: self.predistort.swap(), rounds: self.rounds(), sync }
+        Fallback { swap: self.predistort.swap(), rounds: self.rounds(), sync, last: Cell::new((0, Instant::now())) }
     }
 }
 
@@ -130,11 +135,20 @@ pub(super) struct Fallback {
     swap: Swap,
     rounds: Rounds,
     sync: SyncWatch,
+    /// Pairs when there were last more of them, and when that was.
+    last: Cell<(u64, Instant)>,
 }
+
+/// A search can take longer: after so long without a pair nothing is heard.
+const STARVED: Duration = Duration::from_secs(1);
 
 impl Fallback {
     pub(super) fn look(&self) {
-        let lost = matches!(self.sync.status().state, State::Searching | State::Lost);
+        let status = self.sync.status();
+        if status.pairs != self.last.get().0 {
+            self.last.set((status.pairs, Instant::now()));
+        }
+        let lost = matches!(status.state, State::Searching | State::Lost) || self.last.get().1.elapsed() > STARVED;
         if lost && self.swap.fall_back() {
             self.rounds.silent();
         }

@@ -1,5 +1,15 @@
 //! `kaflow live --linearize`, with the simulated radio.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use kaflow::Complex32;
+use kaflow::blocks::{LoopConfig, Radio, RadioConfig};
+use kaflow::dpd::Options;
+use kaflow::filter::{Filter as _, Nlms};
+use kaflow::flowgraphs::linearize::Loop;
+use kaflow::flowgraphs::track::{self, Plan, Source, Watch};
+use kaflow::ofdm::{self, Clip, Config, Transmitter};
 use serde_json::Value;
 
 use crate::command::{common, json, kaflow, raw, refused, worse};
@@ -19,7 +29,7 @@ fn a_radio_is_linearised_while_it_transmits_and_never_beyond_its_level() {
     let found = json(folder.path().join("a.json"))["linearize"].clone();
     let (before, after) = (worse(&found["aclr_before_dbc"]), worse(&found["aclr_after_dbc"]));
     println!("live: ACLR {before:.1} to {after:.1} dBc, EVM {} to {} dB", found["evm_before_db"], found["evm_db"]);
-    assert!(found["applied"] == true && number(&found, "rounds") >= 3.0 && found["bypasses"] == 0, "{found}");
+    assert!(found["applied"] == true && number(&found, "rounds") >= 3.0, "{found}");
     assert!(after < before - 12.0 && number(&found, "evm_db") < number(&found, "evm_before_db") - 10.0, "{found}");
     assert!(number(&found, "tx_peak_dbfs") <= number(&found, "level_dbfs") + 1e-3, "{found}");
     assert!((-12.6..=-11.99).contains(&number(&found, "tx_mean_dbfs")), "no more power than asked for: {found}");
@@ -29,20 +39,51 @@ fn a_radio_is_linearised_while_it_transmits_and_never_beyond_its_level() {
 }
 
 #[test]
-fn where_nothing_but_noise_comes_back_the_plain_signal_is_sent_until_there_is_more() {
-    let folder = tempfile::tempdir().unwrap();
-    // Four million samples are heard, then none of so many.
-    let run = |silent: u64, seconds: f64| {
-        let radio = format!("{RADIO},late_every=4000000,late_length={silent}");
-        kaflow(folder.path(), &format!("{radio} --rate 4e6 --seconds {seconds} --linearize --json b.json")).success();
-        json(folder.path().join("b.json"))["linearize"].clone()
+fn where_next_to_nothing_but_noise_comes_back_the_plain_signal_is_sent_until_there_is_more() {
+    let device = "driver=kaflow-testbed,pace=fast,snr_db=70,taps=0,seed=9";
+    let config = RadioConfig { queue: 1 << 16, patient: true, ..RadioConfig::duplex(device, 5.4e9, 4e6) };
+    let radio = Radio::open(&config).unwrap();
+    radio.set_tx_gain(43.0).unwrap();
+    let ofdm = Config {
+        oversampling: 4,
+        window: 8,
+        symbols: 20,
+        clip: Some(Clip { level_db: 8.0, filter: true, iterations: 3 }),
+        ..Config::default()
     };
-    let lost = run(100_000_000, 1.7);
-    assert!(lost["applied"] == false && number(&lost, "bypasses") >= 1.0, "{lost}");
-    assert!(worse(&lost["aclr_after_dbc"]) < worse(&lost["aclr_before_dbc"]) - 6.0, "it was applied before: {lost}");
-    std::fs::remove_file(folder.path().join("b.json")).unwrap();
-    let back = run(1_000_000, 2.0);
-    assert!(back["applied"] == true && number(&back, "bypasses") >= 1.0, "{back}");
+    let mut frame = vec![Complex32::default(); ofdm.frame_samples()];
+    Transmitter::new(ofdm, ofdm::Source::Continuous).unwrap().fill(&mut frame);
+    let options = Options { memory: 0, ..Options::default() };
+    let closed = LoopConfig { options, level: 3.4, back_off_db: 0.1, power_db: 0.0, pairs: 10_000, latency: Some(1 << 20) };
+    let closed = Loop::new(closed, &frame).unwrap();
+    let rounds = closed.rounds();
+    let nlms = track::Filter::new("nlms", Nlms::new(4, 0.5, 1e-6).unwrap().on_stream());
+    let plan = Plan { filters: vec![vec![nlms]], samples: Some(40_000_000), linearize: Some(closed), ..Plan::default() };
+    let stop = AtomicBool::new(false);
+    let watch = Watch { every: Duration::from_millis(20), ..Watch::new(&stop) };
+    // The same device: SoapySDR opens one only once.
+    let air = soapysdr::Device::new(device).unwrap();
+    let (mut noisy, mut seen) = (None, 0);
+    let source = Source::Radio(Box::new(radio), frame, 10f32.powf(-12.0 / 20.0));
+    track::run(source, plan, &watch, |_| {
+        let all = rounds.get();
+        match noisy {
+            None if all.iter().filter(|round| round.applied).count() >= 3 => {
+                air.write_setting("snr_db", "14").unwrap();
+                (noisy, seen) = (Some(true), all.len());
+            }
+            Some(true) if all[seen..].iter().filter(|round| !round.applied).count() >= 2 => {
+                air.write_setting("snr_db", "70").unwrap();
+                (noisy, seen) = (Some(false), all.len());
+            }
+            Some(false) if all[seen..].iter().any(|round| round.predistorted && round.applied) => stop.store(true, Ordering::Relaxed),
+            _ => {}
+        }
+    })
+    .unwrap();
+    let all = rounds.get();
+    assert!(noisy == Some(false) && all.last().unwrap().applied, "{all:?}");
+    assert!(all.iter().any(|round| !round.applied && round.model_db > -15.0), "it is the fit that gets worse: {all:?}");
 }
 
 #[test]

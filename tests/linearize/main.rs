@@ -120,11 +120,11 @@ fn the_flowgraph_closes_the_loop() {
     let (before, after) = (nmse(0..10_000), nmse(590_000..600_000));
     println!("NMSE {before:.1} dB before, {after:.1} dB behind the loop, {:?}", done.rounds);
     assert!(done.rounds.len() >= 2 && done.rounds.iter().all(|round| round.applied) && after < before - 12.0);
-    // Where no more power may be sent, less comes out.
-    config.power_db = 0.0;
+    // Where less power may be sent, less comes out.
+    config.power_db = -0.5;
     let held = linearize::run(&transmission, config.clone()).unwrap();
     let power = |samples: &[kaflow::Complex32]| kaflow::metrics::power(&samples[300_000..]);
-    assert!(power(&held.output) < 0.99 * power(&done.output) && held.rounds.iter().all(|round| round.applied), "{:?}", held.rounds);
+    assert!(power(&held.output) < 0.96 * power(&done.output) && held.rounds.iter().all(|round| round.applied), "{:?}", held.rounds);
     // A feedback that holds next to nothing of the signal teaches nothing.
     (transmission.snr_db, transmission.samples) = (5.0, 100_000);
     let done = linearize::run(&transmission, config).unwrap();
