@@ -30,7 +30,7 @@ fn a_radio_is_linearised_while_it_transmits_and_never_beyond_its_level() {
     let (before, after) = (worse(&found["aclr_before_dbc"]), worse(&found["aclr_after_dbc"]));
     println!("live: ACLR {before:.1} to {after:.1} dBc, EVM {} to {} dB", found["evm_before_db"], found["evm_db"]);
     assert!(found["applied"] == true && number(&found, "rounds") >= 3.0, "{found}");
-    assert!(after < before - 12.0 && number(&found, "evm_db") < number(&found, "evm_before_db") - 10.0, "{found}");
+    assert!(after < before - 18.0 && number(&found, "evm_db") < number(&found, "evm_before_db") - 10.0, "{found}");
     assert!(number(&found, "tx_peak_dbfs") <= number(&found, "level_dbfs") + 1e-3, "{found}");
     assert!((-12.6..=-11.99).contains(&number(&found, "tx_mean_dbfs")), "no more power than asked for: {found}");
     for file in ["linearize.svg", "linearize.png", "report.html"] {

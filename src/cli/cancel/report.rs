@@ -48,6 +48,32 @@ fn power(samples: impl Iterator<Item = Complex32>) -> f64 {
     samples.map(|z| f64::from(z.norm_sqr())).filter(|p| p.is_finite()).sum()
 }
 
+/// Goes through the same samples of some recordings, piece by piece.
+fn pieces<const N: usize>(
+    mut recordings: [&mut Recording; N],
+    from: u64,
+    until: u64,
+    mut take: impl FnMut([&[Complex32]; N]) -> Result<()>,
+) -> Result<()> {
+    for recording in &mut recordings {
+        recording.seek(from.min(recording.len()))?;
+    }
+    let mut left = until.saturating_sub(from) as usize;
+    while left > 0 {
+        let mut read = [const { Vec::new() }; N];
+        for (to, recording) in read.iter_mut().zip(&mut recordings) {
+            *to = recording.read_up_to(left.min(PIECE))?;
+        }
+        let n = read[0].len();
+        if n == 0 {
+            break;
+        }
+        take(read.each_ref().map(Vec::as_slice))?;
+        left -= n;
+    }
+    Ok(())
+}
+
 /// Power over frequency, to which every sample of a stretch adds alike: figures from it are of just these samples.
 struct Spectrum {
     energy: f64,
@@ -92,21 +118,12 @@ struct Span {
 
 impl Span {
     fn measure(streams: &mut Streams, from: u64, until: u64, rate: f64) -> Result<Self> {
-        let (mut before, mut after) = (Spectrum::new(rate), Spectrum::new(rate));
-        streams.rx.seek(from.min(streams.rx.len()))?;
-        streams.cleaned.seek(from.min(streams.cleaned.len()))?;
-        let mut left = until.saturating_sub(from) as usize;
-        while left > 0 {
-            let n = left.min(PIECE);
-            let (received, cleaned) = (streams.rx.read_up_to(n)?, streams.cleaned.read_up_to(n)?);
-            if received.is_empty() {
-                break;
-            }
-            before.push(&received)?;
-            after.push(&cleaned)?;
-            left -= received.len();
-        }
-        Ok(Self { from, until, before, after })
+        let mut span = Self { from, until, before: Spectrum::new(rate), after: Spectrum::new(rate) };
+        pieces([&mut streams.rx, &mut streams.cleaned], from, until, |[received, cleaned]| {
+            span.before.push(received)?;
+            span.after.push(cleaned)
+        })?;
+        Ok(span)
     }
 
     fn total_db(&self) -> f64 {
@@ -148,21 +165,12 @@ pub(super) fn write(args: &Args, facts: &Facts, summary: &Summary, mut streams: 
         None => None,
         Some(mut wanted) => {
             let mut powers = [0.0; 3];
-            [&mut wanted, &mut streams.rx, &mut streams.cleaned]
-                .into_iter()
-                .try_for_each(|recording| recording.seek(from.min(recording.len())))?;
-            let mut left = until.saturating_sub(from) as usize;
-            while left > 0 {
-                let n = left.min(PIECE);
-                let (wanted, received, cleaned) = (wanted.read_up_to(n)?, streams.rx.read_up_to(n)?, streams.cleaned.read_up_to(n)?);
-                if wanted.is_empty() {
-                    break;
-                }
-                let beside = |heard: &[Complex32]| power(heard.iter().zip(&wanted).map(|(y, w)| y - w));
-                let found = [power(wanted.iter().copied()), beside(&received), beside(&cleaned)];
+            pieces([&mut wanted, &mut streams.rx, &mut streams.cleaned], from, until, |[wanted, received, cleaned]| {
+                let beside = |heard: &[Complex32]| power(heard.iter().zip(wanted).map(|(y, w)| y - w));
+                let found = [power(wanted.iter().copied()), beside(received), beside(cleaned)];
                 powers.iter_mut().zip(found).for_each(|(sum, found)| *sum += found);
-                left -= wanted.len();
-            }
+                Ok(())
+            })?;
             let (without, with) = (db(powers[0], powers[1]), db(powers[0], powers[2]));
             say!("{:<40} {with:>7.2} dB, {without:.2} dB before", format!("SINR of what is wanted, from sample {from}"));
             Some((without, with))
