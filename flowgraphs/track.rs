@@ -23,11 +23,11 @@ use futuresdr::{
     runtime::{config, scheduler::SmolScheduler},
 };
 
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 use futuresdr::blocks::Apply;
 
 use super::linearize::{Fallback, Loop};
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 use crate::blocks::{Radio, Repeat, SoapySink, SoapySource};
 use crate::{
     blocks::{BedSource, Controls, Fault, IqSink, IqSource, OfdmRx, Predistort, Probe, Summary, Sync, SyncStatus, SyncWatch, Track},
@@ -46,14 +46,14 @@ pub enum Source {
     /// The simulated test bed, in step by nature.
     Bed(Box<TestBed>),
     /// A radio that repeats a frame of an rms of about 1 with this amplitude; full scale is 1.
-    #[cfg(feature = "soapy")]
+    #[cfg(feature = "radio")]
     Radio(Box<Radio>, Vec<Complex32>, f32),
 }
 
 impl Source {
     fn channels(&self) -> usize {
         match self {
-            #[cfg(feature = "soapy")]
+            #[cfg(feature = "radio")]
             Self::Radio(radio, ..) => radio.rx_channels(),
             _ => 1,
         }
@@ -61,9 +61,18 @@ impl Source {
 
     fn transmits(&self) -> bool {
         match self {
-            #[cfg(feature = "soapy")]
+            #[cfg(feature = "radio")]
             Self::Radio(radio, ..) => radio.tx_channels() > 0,
             _ => false,
+        }
+    }
+
+    /// Cores that it keeps busy outside the flowgraph.
+    fn busy(&self) -> usize {
+        match self {
+            #[cfg(feature = "radio")]
+            Self::Radio(..) => 1,
+            _ => 0,
         }
     }
 
@@ -73,7 +82,7 @@ impl Source {
             Self::Recordings(_, _, sync) => sync.clone().advance(early.0, early.1),
             Self::Bed(_) => Synchroniser::delay(0).advance(early.0, early.1),
             Self::Repeated(frame, _) => Synchroniser::repeated(frame.clone())?.advance_up_to(advance),
-            #[cfg(feature = "soapy")]
+            #[cfg(feature = "radio")]
             Self::Radio(_, frame, _) => Synchroniser::repeated(frame.clone())?.advance_up_to(advance),
         })
     }
@@ -129,7 +138,7 @@ pub struct Watch<'a> {
     pub every: Duration,
     /// All filters end at one sample, as a checkpoint needs it.
     pub together: bool,
-    /// Threads; one for each core where not given.
+    /// Threads; where not given, one for each core that a radio's driver leaves.
     pub threads: Option<usize>,
 }
 
@@ -209,6 +218,8 @@ struct Graph {
     stop: Arc<AtomicBool>,
     /// Tells the filters after how many samples to end.
     end: Arc<AtomicU64>,
+    /// Cores that the ends keep busy by themselves: that of a radio's driver.
+    busy: usize,
 }
 
 fn broken(error: futuresdr::runtime::Error) -> crate::Error {
@@ -227,6 +238,7 @@ impl Graph {
             fallback: None,
             stop: Arc::default(),
             end: Arc::new(AtomicU64::new(u64::MAX)),
+            busy: source.busy(),
         };
         let channels = source.channels();
         if channels != plan.filters.len() {
@@ -301,7 +313,7 @@ impl Graph {
                 self.unread(syncs[0])?;
                 (self.recording(rx), "output")
             }
-            #[cfg(feature = "soapy")]
+            #[cfg(feature = "radio")]
             Source::Radio(mut radio, frame, level) => {
                 self.stop = radio.stop();
                 if radio.tx_channels() > 0 {
@@ -377,11 +389,12 @@ impl Graph {
 
     /// Runs until the source ends, somebody asks for it, the time is up or something fails.
     fn run(self, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> crate::Result<Outcome> {
-        let Self { fg, filters, sync, faults, fallback, stop, end } = self;
+        let Self { fg, filters, sync, faults, fallback, stop, end, busy } = self;
         // Errors are reported once, by us; and the runtime's own control port lets in any page that a browser shows.
         config::set("log_level", "off");
         config::set("ctrlport_enable", false);
-        let threads = watch.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let threads = watch.threads.unwrap_or(cores.saturating_sub(busy).max(1));
         let runtime = Runtime::with_scheduler(SmolScheduler::new(threads, false));
         let explain = |error: futuresdr::runtime::Error| {
             let found = faults.iter().find_map(Fault::take);

@@ -30,7 +30,7 @@ pub mod iq;
 pub mod cli;
 #[cfg(feature = "cli")]
 mod plot;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 pub mod radio;
 #[cfg(feature = "cli")]
 mod serve;

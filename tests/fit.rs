@@ -184,7 +184,7 @@ fn wrong_input_gives_one_line_that_names_the_culprit_and_exit_code_2() {
 #[test]
 fn missing_values_are_skipped_and_counted() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("holes.csv");
+    let path = folder.path().join("gaps.csv");
     fs::write(&path, "x0,y\n1,2\nnan,3\n2,inf\n1,2\n").unwrap();
     let result = folder.path().join("result.csv");
     let out = kaflow(&["fit", path.to_str().unwrap(), "--filter", "klms", "--sigma", "1", "--output", result.to_str().unwrap()]);

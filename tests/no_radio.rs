@@ -1,5 +1,5 @@
 //! A build without radios says how to get one with them.
-#![cfg(all(feature = "cli", not(feature = "soapy")))]
+#![cfg(all(feature = "cli", not(feature = "radio")))]
 
 #[test]
 fn live_and_devices_say_how_to_get_them() {

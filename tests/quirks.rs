@@ -294,6 +294,37 @@ fn a_driver_that_hangs_or_brings_nothing_ends_the_run_with_an_error() {
 }
 
 #[test]
+fn a_device_that_comes_back_is_opened_again_and_every_sample_is_accounted_for() {
+    let lost =
+        |pace: &str| RadioConfig { reconnect: Duration::from_secs(5), ..config(&format!("pace={pace},vanish_after=300000,serial=back")) };
+    let (ledger, health, fault) = run_with(&lost("fast"), 1_000_000, Duration::ZERO);
+    assert_eq!((fault, ledger.samples), (None, 1_000_000));
+    // Gone at these places, and nobody knows for how long.
+    assert_eq!(ledger.told_gaps, [(300_000, 0), (600_000, 0), (900_000, 0)]);
+    assert_eq!(of(&health.unknown_gaps), of(&health.reconnects), "{health}");
+    // All that was received came out, but for what was read behind the end; each session begins with the delay.
+    assert!(of(&health.received) >= 1_000_000 && ledger.silent == 4 * 40, "{health}; {} silent", ledger.silent);
+    // Paced, on a machine that is loaded, the device may lose some of its own.
+    let (ledger, health, fault) = run_with(&lost("real"), 1_000_000, Duration::ZERO);
+    assert_eq!((fault, ledger.samples), (None, 1_000_000));
+    assert!(of(&health.reconnects) >= 3 && of(&health.unknown_gaps) >= of(&health.reconnects), "{health}");
+    let told = |at: u64| ledger.told_gaps.contains(&(at, 0)) || of(&health.gap_samples) > 0;
+    assert!([300_000, 600_000, 900_000].into_iter().all(told), "{:?}; {health}", ledger.told_gaps);
+}
+
+#[test]
+fn a_device_that_stays_away_is_an_error_after_the_time_that_it_has() {
+    let config = RadioConfig { reconnect: Duration::from_millis(500), ..config("pace=fast,vanish_after=300000,serial=away") };
+    // Somebody else holds the device, so that it cannot be opened anew.
+    let held = soapysdr::Device::new(config.rx.as_ref().unwrap().device.as_str()).unwrap();
+    let (ledger, health, fault) = run_with(&config, u64::MAX, Duration::ZERO);
+    let fault = fault.unwrap();
+    assert!(fault.contains("has disappeared") && fault.contains("has not come back within 0.5 s"), "{fault}");
+    assert_eq!((ledger.samples, of(&health.received), of(&health.reconnects)), (300_000, 300_000, 0));
+    drop(held);
+}
+
+#[test]
 fn levels_leave_the_source_as_received_and_clipping_is_counted_at_both_ends() {
     let level = |rx_gain: f64| {
         let mut config = config("pace=fast");

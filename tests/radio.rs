@@ -1,8 +1,6 @@
 //! The simulated radio, through SoapySDR as any program sees it.
 #![cfg(feature = "soapy")]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use kaflow::Complex32;
@@ -165,7 +163,9 @@ fn paced_streams_take_their_time_and_say_what_went_wrong() {
     std::thread::sleep(Duration::from_millis(200));
     // A receiver that does not read for 200 ms has lost samples.
     let mut buffer = vec![Complex32::ZERO; 1000];
-    assert_eq!(rx.read(&mut [&mut buffer], 100_000).unwrap_err().code, ErrorCode::Overflow);
+    let mut waiting = (0..10).map(|_| rx.read(&mut [&mut buffer], 100_000));
+    // What it had before comes first.
+    assert_eq!(waiting.find_map(Result::err).unwrap().code, ErrorCode::Overflow);
     let before = rx.read(&mut [&mut buffer], 100_000).map(|_| rx.time_ns()).unwrap();
     assert!(before > now + 150_000_000);
     assert_eq!(status(), ErrorCode::Underflow);
@@ -193,79 +193,6 @@ fn unpaced_samples_per_second() {
     println!("unpaced: {:.1} MS/s", total as f64 / began.elapsed().as_secs_f64() / 1e6);
     drop(rx);
     drop(writer.join().unwrap());
-}
-
-/// Builds the plug-in and puts it into a directory of its own.
-fn plug_in() -> tempfile::TempDir {
-    let test = std::env::current_exe().unwrap();
-    let profile = test.parent().and_then(Path::parent).unwrap();
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--features", "soapy", "--example", "kaflow_testbed_module", "--target-dir"]).arg(profile.parent().unwrap());
-    if profile.ends_with("release") {
-        cargo.arg("--release");
-    }
-    let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let directory = tempfile::tempdir().unwrap();
-    let name = format!("{}kaflow_testbed_module{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    std::fs::copy(profile.join("examples").join(&name), directory.path().join(&name)).unwrap();
-    directory
-}
-
-/// What a program prints, or none where it is not installed.
-fn run(program: &str, arguments: &[&str], plug_in: &Path) -> Option<String> {
-    let found = Command::new(program).args(arguments).env("SOAPY_SDR_PLUGIN_PATH", plug_in).output();
-    let Ok(output) = found else {
-        println!("SKIPPED: {program} is not installed");
-        return None;
-    };
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if text.contains("No module named") {
-        println!("SKIPPED: {}", text.lines().last().unwrap_or_default());
-        return None;
-    }
-    assert!(output.status.success(), "{program} {arguments:?}: {text}");
-    Some(text)
-}
-
-#[test]
-fn other_programs_find_probe_and_use_the_plug_in() {
-    let plug_in = plug_in();
-    if let Some(text) = run("SoapySDRUtil", &["--find"], plug_in.path()) {
-        assert!(text.contains("driver = kaflow-testbed"), "a program that only enumerates does not find it: {text}");
-    }
-    let find = format!("--find=driver={DRIVER}");
-    if let Some(text) = run("SoapySDRUtil", &[&find], plug_in.path()) {
-        assert!(text.contains("driver = kaflow-testbed"), "{text}");
-    }
-    let probe = format!("--probe=driver={DRIVER}");
-    if let Some(text) = run("SoapySDRUtil", &[&probe], plug_in.path()) {
-        for expected in [
-            "4 Rx, 4 Tx",
-            "Timestamps: YES",
-            "Full-duplex: YES",
-            "CF32, CS16, CS8",
-            "[70, 6000] MHz",
-            "61.44",
-            "doppler_hz",
-            "bufflen",
-            "gap_samples",
-            "taps_tx0",
-        ] {
-            assert!(text.contains(expected), "no '{expected}' in\n{text}");
-        }
-    }
-    let scripts = ["soapy_loopback.py", "soapy_client.py"];
-    for script in scripts.map(|name| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)) {
-        // The module belongs to the system's own Python, which need not be the first in the path.
-        for python in ["python3", "/usr/bin/python3"] {
-            if let Some(text) = run(python, &[&script.to_string_lossy()], plug_in.path()) {
-                // Other drivers have much to say when they are asked for devices.
-                assert!(text.lines().any(|line| line == "ok"), "{text}");
-                break;
-            }
-        }
-    }
 }
 
 #[test]

@@ -53,7 +53,7 @@ where
     rx: O,
     bed: TestBed,
     stop: Arc<AtomicBool>,
-    /// The chunk that is being put out: sent, received, holes in it, and how much is gone.
+    /// The chunk that is being put out: sent, received, gaps in it, and how much is gone.
     chunk: (Vec<Complex32>, Vec<Complex32>, Vec<(usize, usize)>),
     gone: usize,
     emitted: u64,
@@ -83,16 +83,16 @@ impl<O: CpuBufferWriter<Item = Complex32>> BedSource<O> {
 
     /// Takes the next chunk from the bed; false at its end.
     fn refill(&mut self) -> bool {
-        let (tx, rx, holes) = &mut self.chunk;
+        let (tx, rx, gaps) = &mut self.chunk;
         tx.clear();
         rx.clear();
-        holes.clear();
+        gaps.clear();
         self.gone = 0;
         while tx.is_empty() {
             let Some(chunk) = self.bed.next_chunk() else { return false };
             tx.extend_from_slice(&chunk.tx[0]);
             rx.extend_from_slice(&chunk.rx[0]);
-            holes.extend(chunk.gaps.iter().map(|g| ((g.at - self.emitted) as usize, g.lost as usize)));
+            gaps.extend(chunk.gaps.iter().map(|g| ((g.at - self.emitted) as usize, g.lost as usize)));
         }
         true
     }

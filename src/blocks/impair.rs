@@ -133,8 +133,8 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
                 continue;
             }
             output[produced] = sample;
-            if let Some(hole) = gaps.pop() {
-                output_tags.add_tag(produced, gap(hole.lost as usize));
+            if let Some(next) = gaps.pop() {
+                output_tags.add_tag(produced, gap(next.lost as usize));
             }
             while self.tags.front().is_some_and(|(at, _)| *at < self.position) {
                 if let Some((_, tag)) = self.tags.pop_front() {

@@ -178,6 +178,7 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     }
 
     /// Writes into each capture of a SigMF recording when it began, the first one being taken at `began`; by tags [`TIME`] where there are some, else by counting samples.
+    #[cfg_attr(not(feature = "radio"), allow(dead_code))]
     pub(crate) fn dated(mut self, began: SystemTime) -> Self {
         self.date = Some(Date { began, first_ns: None, missing: 0 });
         self

@@ -18,7 +18,7 @@ use crate::iq::Recording;
 ///
 /// # Stream Outputs
 ///
-/// `output`. The first sample behind a hole has a `gap` tag.
+/// `output`. The first sample behind a gap has a `gap` tag.
 ///
 /// # Message Inputs
 ///
@@ -87,14 +87,14 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for IqSource<O> {
         if output.is_empty() {
             return Ok(());
         }
-        let hole = self.recording.gap();
+        let before = self.recording.gap();
         let n = if self.stop.load(Ordering::Relaxed) { 0 } else { self.recording.read(output).map_err(|e| self.fault.raise(e))? };
         if n == 0 {
             io.finished = true;
             return Ok(());
         }
-        if let Some(hole) = hole {
-            tags.add_tag(0, gap(hole.missing as usize));
+        if let Some(before) = before {
+            tags.add_tag(0, gap(before.missing as usize));
         }
         io.call_again = n < output.len();
         self.output.produce(n);

@@ -14,7 +14,7 @@
 //! All of them keep three promises:
 //!
 //! - **Tags travel.** What arrives on an input leaves on the outputs at the same sample.
-//! - **A gap is never learned across.** Missing samples are marked by a `gap` tag on the first sample behind the hole.
+//! - **A gap is never learned across.** Missing samples are marked by a `gap` tag on the first sample behind the gap.
 //! - **No panics.** A bad message is answered by [`Pmt::InvalidValue`](futuresdr::runtime::Pmt::InvalidValue), logged, and changes nothing.
 
 /// Samples in the buffers around the busy blocks (512 KiB each).
@@ -44,27 +44,39 @@ mod ofdm_rx;
 mod ofdm_tx;
 mod predistort;
 mod probe;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 mod repeat;
 mod scope;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 mod soapy;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
+mod soapy_clock;
+#[cfg(feature = "radio")]
+mod soapy_config;
+#[cfg(feature = "radio")]
+mod soapy_devices;
+#[cfg(feature = "radio")]
 mod soapy_drive;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 mod soapy_health;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 mod soapy_queue;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 mod soapy_reader;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
+mod soapy_return;
+#[cfg(feature = "radio")]
 mod soapy_sink;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 mod soapy_source;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 mod soapy_stamps;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
+mod soapy_stop;
+#[cfg(feature = "radio")]
 mod soapy_tune;
+#[cfg(feature = "radio")]
+mod soapy_writer;
 mod staged;
 mod sync;
 mod tags;
@@ -96,22 +108,24 @@ pub use ofdm_tx::OfdmTx;
 pub use predistort::{Predistort, Swap};
 pub(crate) use probe::Report;
 pub use probe::{Probe, Summary};
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 pub use repeat::Repeat;
 pub(crate) use scope::Stretch;
-#[cfg(feature = "soapy")]
-pub use soapy::{End, Radio, RadioConfig};
-#[cfg(feature = "soapy")]
-pub(crate) use soapy::{check_device, open_device};
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
+pub use soapy::Radio;
+#[cfg(feature = "radio")]
+pub use soapy_config::{End, RadioConfig};
+#[cfg(feature = "radio")]
+pub(crate) use soapy_devices::{Devices, check_device, open_device};
+#[cfg(feature = "radio")]
 pub use soapy_drive::Drive;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 pub use soapy_health::{Health, Level};
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 pub use soapy_sink::SoapySink;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 pub use soapy_source::SoapySource;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 pub use soapy_tune::ReadBack;
 pub use staged::Staged;
 pub use sync::{Sync, SyncStatus, SyncWatch};

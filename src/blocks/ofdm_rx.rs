@@ -97,6 +97,7 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
     }
 
     /// Calls `told` with what was received after every piece of the stream in which packets were found, once for each, and without one at the end.
+    #[cfg_attr(not(feature = "radio"), allow(dead_code))]
     pub(crate) fn tell(mut self, told: impl FnMut(&Receiver, Option<&Packet>) + Send + 'static) -> Self {
         self.told = Some(Box::new(told));
         self

@@ -1,17 +1,19 @@
-//! Opening radios: what a source and a sink share.
+//! A radio: what a source and a sink share.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use num_complex::Complex32;
-use soapysdr::{Args, Device, Direction, TxStream};
+use soapysdr::{Device, Direction, TxStream};
 
+use super::soapy_config::RadioConfig;
+use super::soapy_devices::{Devices, Streams, refused};
 use super::soapy_health::{Health, Relapse};
-use super::soapy_tune::{ReadBack, check_duplex, tune};
+use super::soapy_return::Reunion;
+use super::soapy_tune::ReadBack;
 use crate::radio::client::RxStream;
-use crate::{Error, Result, radio};
+use crate::{Error, Result};
 
 /// Samples of each channel in one packet of the queue, at most.
 pub(super) const PACKET: usize = 8192;
@@ -31,93 +33,13 @@ pub(super) const DEAD_AFTER: u32 = 5;
 /// From the moment that both streams are ready, or that the transmitter has fallen behind, to the first sample, in nanoseconds of the device's time.
 pub(super) const LEAD_NS: i64 = 50_000_000;
 
-/// One direction of a radio.
-#[derive(Clone, Debug, PartialEq)]
-pub struct End {
-    /// Device arguments with an explicit `driver=`.
-    pub device: String,
-    /// Channels of the device, one stream for each.
-    pub channels: Vec<usize>,
-    /// Antenna; the device's own choice where not given.
-    pub antenna: Option<String>,
-    /// Overall gain in dB.
-    pub gain: Option<f64>,
-    /// Gain of single elements in dB, after the overall gain.
-    pub gains: Vec<(String, f64)>,
-    /// Bandwidth of the analogue filter in Hz; 0 lets the device choose.
-    pub bandwidth: Option<f64>,
-    /// Arguments of the stream, `key=value, key=value`, as the driver has them.
-    pub stream_args: String,
-}
-
-impl End {
-    /// Channel 0 of a device, with the device's own gain and antenna.
-    pub fn new(device: impl Into<String>) -> Self {
-        Self {
-            device: device.into(),
-            channels: vec![0],
-            antenna: None,
-            gain: None,
-            gains: Vec::new(),
-            bandwidth: None,
-            stream_args: String::new(),
-        }
-    }
-}
-
-/// What to open, and how.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RadioConfig {
-    /// The receiver, if any.
-    pub rx: Option<End>,
-    /// The transmitter, if any; the same device as the receiver makes it full duplex.
-    pub tx: Option<End>,
-    /// Centre frequency in Hz.
-    pub frequency: f64,
-    /// Samples a second.
-    pub rate: f64,
-    /// Clock source; the device's own choice where not given.
-    pub clock_source: Option<String>,
-    /// Time source; the device's own choice where not given.
-    pub time_source: Option<String>,
-    /// Samples of each channel that may wait between a driver's thread and the flowgraph.
-    pub queue: usize,
-    /// How long nothing may come or go before a stream counts as dead.
-    pub timeout: Duration,
-    /// Let the driver wait when the queue is full, instead of dropping what it brings: for a device that can wait.
-    pub patient: bool,
-}
-
-impl RadioConfig {
-    /// The usual queue: four million samples, 0.2 s at 20 MS/s.
-    pub(crate) const QUEUE: usize = 1 << 22;
-    /// The usual patience.
-    pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
-
-    /// One device at both ends.
-    pub fn duplex(device: &str, frequency: f64, rate: f64) -> Self {
-        Self {
-            rx: Some(End::new(device)),
-            tx: Some(End::new(device)),
-            frequency,
-            rate,
-            clock_source: None,
-            time_source: None,
-            queue: Self::QUEUE,
-            timeout: Self::TIMEOUT,
-            patient: false,
-        }
-    }
-}
-
 /// Devices that are set up, with streams that wait for their start.
 ///
-/// Both streams are set up before either is activated; they start together, at a time in the near future where the device has time, else at once.
+/// Both streams are set up before either is activated; they start together, at a time in the near future where the device has time, else at once. The transmit gain is as low as the device has
+/// it until its stream has started. At any end the transmitter stops first; a panic anywhere in the process stops it too.
 pub struct Radio {
     rate: f64,
     pub(super) shared: Arc<Shared>,
-    rx_device: Option<Device>,
-    tx_device: Option<Device>,
     config: RadioConfig,
     drive: Arc<AtomicU32>,
 }
@@ -135,47 +57,20 @@ pub(super) struct Shared {
     pub(super) stop: Arc<AtomicBool>,
     /// A device has disappeared: nothing more is to be sent or received, but what was received is still of interest.
     pub(super) gone: AtomicBool,
+    /// The transmit stream is active.
+    pub(super) transmits: AtomicBool,
     pub(super) health: Arc<Health>,
     /// What the transmitter has to tell the receiver when it has fallen behind.
     pub(super) relapse: Relapse,
-    streams: Mutex<Streams>,
-}
-
-#[derive(Default)]
-struct Streams {
-    rx: Option<(RxStream, Device)>,
-    tx: Option<(TxStream<Complex32>, Device)>,
-    start: Option<Start>,
+    pub(super) devices: Arc<Devices>,
+    pub(super) reunion: Reunion,
+    streams: Mutex<(Streams, Option<Start>)>,
 }
 
 /// When the streams start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     pub(super) tx_at_ns: Option<i64>,
-}
-
-pub(super) fn refused(device: &str, what: &str, error: &soapysdr::Error) -> Error {
-    Error::Device(format!("{device}: {what}: {}", error.message))
-}
-
-/// Refuses arguments that do not name a radio's driver: an empty search has taken a sound card for a radio.
-pub(crate) fn check_device(arguments: &str) -> Result<()> {
-    match Args::from(arguments).get("driver") {
-        None | Some("") => {
-            let expected = "given with an explicit driver=..., as `kaflow devices` lists them";
-            Err(Error::parameter("device", expected, format!("'{arguments}'")))
-        }
-        Some("audio") => Err(Error::parameter("device", "a radio: a sound card cannot receive or transmit here", arguments)),
-        // The driver ignores what it does not know, as drivers do; a person who wrote it wants to know.
-        Some(radio::DRIVER) => radio::Settings::check(arguments),
-        Some(_) => Ok(()),
-    }
-}
-
-/// Opens a device by arguments that name their driver.
-pub(crate) fn open_device(arguments: &str) -> Result<Device> {
-    check_device(arguments)?;
-    Device::new(arguments).map_err(|e| refused(arguments, "cannot be opened (`kaflow devices` lists what there is)", &e))
 }
 
 impl Radio {
@@ -187,33 +82,7 @@ impl Radio {
         if config.timeout.is_zero() {
             return Err(Error::parameter("timeout", "more than 0 s", "0"));
         }
-        let rx_device = config.rx.as_ref().map(|end| open_device(&end.device)).transpose()?;
-        let tx_device = match (&config.rx, &config.tx) {
-            (Some(rx), Some(tx)) if rx.device == tx.device => rx_device.clone(),
-            (_, tx) => tx.as_ref().map(|end| open_device(&end.device)).transpose()?,
-        };
-        if let (Some(rx), Some(tx), Some(device)) = (&config.rx, &config.tx, &rx_device)
-            && rx.device == tx.device
-        {
-            check_duplex(device, &rx.device)?;
-        }
-        let mut rate = config.rate;
-        for (device, end, direction) in [(&rx_device, &config.rx, Direction::Rx), (&tx_device, &config.tx, Direction::Tx)] {
-            if let (Some(device), Some(end)) = (device, end) {
-                rate = tune(device, end, direction, config)?;
-            }
-        }
-        let mut streams = Streams::default();
-        if let (Some(device), Some(end)) = (&rx_device, &config.rx) {
-            let stream = RxStream::open(&end.device, &end.channels, &end.stream_args);
-            let stream = stream.map_err(|e| refused(&end.device, "cannot receive", &e))?;
-            streams.rx = Some((stream, device.clone()));
-        }
-        if let (Some(device), Some(end)) = (&tx_device, &config.tx) {
-            let stream = device.tx_stream_args(&end.channels, end.stream_args.as_str());
-            let stream = stream.map_err(|e| refused(&end.device, "cannot transmit", &e))?;
-            streams.tx = Some((stream, device.clone()));
-        }
+        let (devices, streams, rate) = Devices::new(config)?;
         let shared = Shared {
             rate,
             queue: config.queue,
@@ -224,18 +93,14 @@ impl Radio {
             told: AtomicU64::new(0),
             stop: Arc::default(),
             gone: AtomicBool::new(false),
+            transmits: AtomicBool::new(false),
             health: Arc::default(),
-            relapse: Relapse::new(matches!((&config.rx, &config.tx), (Some(rx), Some(tx)) if rx.device == tx.device)),
-            streams: Mutex::new(streams),
+            relapse: Relapse::new(config.one_device()),
+            devices: Arc::new(devices),
+            reunion: Reunion::new(config.reconnect),
+            streams: Mutex::new((streams, None)),
         };
-        Ok(Self {
-            rate,
-            shared: Arc::new(shared),
-            rx_device,
-            tx_device,
-            config: config.clone(),
-            drive: Arc::new(AtomicU32::new(1f32.to_bits())),
-        })
+        Ok(Self { rate, shared: Arc::new(shared), config: config.clone(), drive: Arc::new(AtomicU32::new(1f32.to_bits())) })
     }
 
     /// The sample rate that the device has in fact.
@@ -268,41 +133,33 @@ impl Radio {
         self.config.tx.as_ref().map_or(0, |end| end.channels.len())
     }
 
-    /// Changes the overall transmit gain in dB, at any time.
+    /// Changes the overall transmit gain in dB, at any time after the start.
     pub fn set_tx_gain(&self, gain: f64) -> Result<()> {
-        let (Some(device), Some(end)) = (&self.tx_device, &self.config.tx) else { return Ok(()) };
+        let Some((device, end)) = self.shared.devices.get(Direction::Tx) else { return Ok(()) };
         end.channels.iter().try_for_each(|&channel| {
             device.set_gain(Direction::Tx, channel, gain).map_err(|e| refused(&end.device, &format!("gain {gain} dB"), &e))
         })
     }
 
-    /// What the device has made of its configuration; none for a direction that is not in use. What it does not tell is not a number.
+    /// What the device has made of its configuration; none for a direction that is not in use. What it does not tell is not a number. Before the start, the transmit gain is the one that it is going to have.
     pub fn read_back(&self, direction: Direction) -> Option<ReadBack> {
-        let (device, end) = match direction {
-            Direction::Rx => (self.rx_device.as_ref()?, self.config.rx.as_ref()?),
-            Direction::Tx => (self.tx_device.as_ref()?, self.config.tx.as_ref()?),
-        };
-        Some(ReadBack::of(device, end, direction))
+        self.shared.devices.read_back(direction)
     }
 
-    /// The device that receives.
-    pub(crate) fn rx_device(&self) -> Option<&Device> {
-        self.rx_device.as_ref()
-    }
-
-    /// The device that transmits.
-    pub(crate) fn tx_device(&self) -> Option<&Device> {
-        self.tx_device.as_ref()
+    /// The devices, for as long as they are open.
+    pub(crate) fn devices(&self) -> Arc<Devices> {
+        self.shared.devices.clone()
     }
 }
 
 impl Shared {
-    fn streams(&self) -> std::sync::MutexGuard<'_, Streams> {
+    fn streams(&self) -> std::sync::MutexGuard<'_, (Streams, Option<Start>)> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Activates both streams, once: the first of source and sink that is initialised does it for both. A driver that does not return is left alone.
     pub(super) fn start(self: &Arc<Self>) -> Result<Start> {
+        super::soapy_stop::watch_over(self);
         let (done, started) = crossbeam::channel::bounded(1);
         let shared = self.clone();
         let thread = std::thread::Builder::new().name("kaflow start".into()).spawn(move || {
@@ -317,10 +174,10 @@ impl Shared {
         Ok(start)
     }
 
-    fn activate(&self) -> Result<Start> {
+    pub(super) fn activate(&self) -> Result<Start> {
         let mut guard = self.streams();
-        let streams = &mut *guard;
-        if let Some(start) = streams.start {
+        let (streams, started) = &mut *guard;
+        if let Some(start) = *started {
             return Ok(start);
         }
         let time = |device: &Device| match device.has_hardware_time(None) {
@@ -331,20 +188,27 @@ impl Shared {
         let now = streams.tx.as_ref().and_then(|(_, device)| time(device));
         if let Some((stream, _)) = &mut streams.tx {
             stream.activate(None).map_err(|e| Error::Device(format!("the transmit stream does not start: {}", e.message)))?;
+            self.transmits.store(true, Ordering::SeqCst);
             start.tx_at_ns = now.map(|t| t + LEAD_NS);
         }
         if let Some((stream, device)) = &mut streams.rx {
             let now = time(device);
             // Devices of their own have times of their own: only where the transmitter is timed as well does the receiver's start have to fit.
             let at = now.map(|t| start.tx_at_ns.filter(|&at| at > t && at - t <= 2 * LEAD_NS).unwrap_or(t + LEAD_NS));
-            let started = stream.activate(at);
-            if let Err(error) = started {
+            let begun = stream.activate(at);
+            if let Err(error) = begun {
                 // Not every device that has time can start at one.
                 stream.activate(None).map_err(|_| Error::Device(format!("the receive stream does not start: {}", error.message)))?;
             }
         }
-        streams.start = Some(start);
+        self.devices.rise()?;
+        *started = Some(start);
         Ok(start)
+    }
+
+    /// Streams that were opened anew, in place of those that were lost.
+    pub(super) fn replace(&self, streams: Streams) {
+        *self.streams() = (streams, None);
     }
 
     /// Something came or went now.
@@ -354,16 +218,28 @@ impl Shared {
 
     /// Whether nothing has come or gone for too long.
     pub(super) fn overdue(&self, when: &AtomicU64) -> bool {
-        let last = Duration::from_millis(when.load(Ordering::Relaxed));
-        self.opened.elapsed().saturating_sub(last) > self.timeout
+        self.silent_for(when) > self.timeout
+    }
+
+    /// Whether a call into a driver that is to be waited for does not return: longer than it takes to notice that a stream is dead.
+    pub(super) fn stuck(&self, when: &AtomicU64) -> bool {
+        let notice = if self.reunion.wanted() { Duration::from_micros(10 * PATIENCE_US as u64) } else { Duration::ZERO };
+        match self.reunion.overdue() {
+            Some(by) => by > START,
+            None => self.silent_for(when) > self.timeout.saturating_add(notice),
+        }
+    }
+
+    fn silent_for(&self, when: &AtomicU64) -> Duration {
+        self.opened.elapsed().saturating_sub(Duration::from_millis(when.load(Ordering::Relaxed)))
     }
 
     pub(super) fn take_rx(&self) -> Option<RxStream> {
-        self.streams().rx.take().map(|(stream, _)| stream)
+        self.streams().0.rx.take().map(|(stream, _)| stream)
     }
 
     pub(super) fn take_tx(&self) -> Option<(TxStream<Complex32>, Device)> {
-        self.streams().tx.take()
+        self.streams().0.tx.take()
     }
 
     /// Whether nobody is interested any more.
@@ -375,15 +251,14 @@ impl Shared {
     pub(super) fn over(&self) -> bool {
         self.stopped() || self.gone.load(Ordering::Relaxed)
     }
-}
 
-/// Waits for a driver's thread to end; one that does not, because the driver does not return, is left alone.
-pub(super) fn join(thread: JoinHandle<()>, patience: Duration) {
-    let until = Instant::now() + patience;
-    while !thread.is_finished() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(1));
+    /// Whether a driver's thread has to let its stream go: it is over, or the devices are lost and to be opened again.
+    pub(super) fn interrupted(&self) -> bool {
+        self.over() || self.reunion.lost()
     }
-    if thread.is_finished() {
-        let _ = thread.join();
+
+    /// The transmit stream has stopped.
+    pub(super) fn silenced(&self) {
+        self.transmits.store(false, Ordering::SeqCst);
     }
 }

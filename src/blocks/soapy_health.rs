@@ -39,6 +39,8 @@ pub struct Health {
     pub gap_samples: AtomicU64,
     /// Samples dropped because the flowgraph did not keep up; a part of `gap_samples`.
     pub dropped: AtomicU64,
+    /// Times that a device was lost and has come back.
+    pub reconnects: AtomicU64,
     /// Samples waiting in the receive queue now.
     pub depth: AtomicUsize,
     /// The most samples that ever waited.
@@ -120,6 +122,7 @@ impl Health {
             ("unknown_gaps", of(&self.unknown_gaps)),
             ("gap_samples", of(&self.gap_samples)),
             ("dropped", of(&self.dropped)),
+            ("reconnects", of(&self.reconnects)),
             ("queue_most", self.deepest.load(Ordering::Relaxed) as f64),
             ("rx_clipped", self.rx.clipped() as f64),
             ("rx_peak_dbfs", self.rx.peak_dbfs()),
@@ -147,6 +150,10 @@ impl fmt::Display for Health {
             self.depth.load(Ordering::Relaxed),
             self.deepest.load(Ordering::Relaxed)
         )?;
+        match of(&self.reconnects) {
+            0 => {}
+            times => write!(f, ", reconnects: {times}")?,
+        }
         for (name, level) in [("received", &self.rx), ("transmitted", &self.tx)] {
             if level.samples.load(Ordering::Relaxed) > 0 {
                 write!(f, "; {name} {:.1} dBFS, peak {:.1} dBFS, {} clipped", level.mean_dbfs(), level.peak_dbfs(), level.clipped())?;
@@ -169,6 +176,12 @@ pub(super) struct Relapse {
 impl Relapse {
     pub(super) fn new(one_clock: bool) -> Self {
         Self { one_clock, silent_until_ns: AtomicI64::new(i64::MIN), displaced: AtomicBool::new(false) }
+    }
+
+    /// The devices have been opened anew.
+    pub(super) fn forget(&self) {
+        self.silent_until_ns.store(i64::MIN, Ordering::Relaxed);
+        self.displaced.store(false, Ordering::Relaxed);
     }
 
     /// The transmitter goes on at a time, where it would be had it not fallen behind; none when the device has no time.

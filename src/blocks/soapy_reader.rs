@@ -27,9 +27,13 @@ pub(super) struct Packet {
 /// Reads without a stamp that are held back behind an overflow until one with a stamp says how long it was.
 const HELD: usize = 8;
 
+/// How long a read behind the end may wait, in microseconds.
+const DRAIN_US: i64 = 5_000;
+
 /// The thread that reads.
 pub(super) struct Reader {
-    stream: RxStream,
+    /// None while the device is lost.
+    stream: Option<RxStream>,
     channels: usize,
     queue: Arc<Queue<Packet>>,
     complaints: Sender<Error>,
@@ -56,28 +60,85 @@ impl Reader {
         let (complaints, failure) = bounded(1);
         let stamps = Stamps::new(shared.rate);
         (
-            Self { stream, channels, queue, complaints, full: false, stamps, flagged: false, gap: None, held: VecDeque::new(), shared },
+            Self {
+                stream: Some(stream),
+                channels,
+                queue,
+                complaints,
+                full: false,
+                stamps,
+                flagged: false,
+                gap: None,
+                held: VecDeque::new(),
+                shared,
+            },
             failure,
         )
     }
 
     pub(super) fn run(mut self) {
-        self.read();
+        let shared = self.shared.clone();
+        shared.reunion.join();
+        let mut buffers = vec![vec![Complex32::new(0.0, 0.0); PACKET]; self.channels];
+        loop {
+            if let Some(error) = self.read(&mut buffers)
+                && !shared.reunion.lose(&error)
+            {
+                self.give_up(error);
+            }
+            if shared.over() || !shared.reunion.lost() {
+                break;
+            }
+            self.release();
+            self.let_go(&mut buffers);
+            let taken = || Error::Data("the receiver is in use already".into());
+            let back = shared.come_back().and_then(|()| shared.take_rx().ok_or_else(taken));
+            match back {
+                Ok(stream) => self.begin(stream),
+                Err(error) => self.give_up(error),
+            }
+        }
+        shared.reunion.leave();
         self.release();
         // What was lost last has no packet behind it.
         if let Some(gap) = self.gap.take() {
             self.count(gap);
         }
         self.queue.close();
-        self.stream.deactivate();
+        self.let_go(&mut buffers);
     }
 
-    fn read(&mut self) {
+    /// Ends the stream with an error, unless nobody is interested any more.
+    fn give_up(&self, error: Error) {
+        if !self.shared.over() {
+            let _ = self.complaints.try_send(error);
+        }
+        // Nothing that is transmitted from now on is of use.
+        self.shared.gone.store(true, Ordering::Relaxed);
+    }
+
+    /// Closes the stream behind the transmitter. Until that has stopped the stream is read on: a device may wait for its reader.
+    fn let_go(&mut self, buffers: &mut [Vec<Complex32>]) {
+        let Some(mut stream) = self.stream.take() else { return };
+        self.shared.wait_for_silence(|| match stream.read(buffers, DRAIN_US) {
+            Ok(_) => {}
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        });
+    }
+
+    /// Goes on with a new stream, behind a gap of a length that nobody knows.
+    fn begin(&mut self, stream: RxStream) {
+        self.stream = Some(stream);
+        (self.stamps, self.flagged) = (Stamps::new(self.shared.rate), false);
+        self.miss(0, true);
+    }
+
+    /// Reads until it is over; gives why, when the device is lost.
+    fn read(&mut self, buffers: &mut [Vec<Complex32>]) -> Option<Error> {
         let health = self.shared.health.clone();
-        let mut buffers = vec![vec![Complex32::new(0.0, 0.0); PACKET]; self.channels];
         let mut errors = 0;
-        while !self.shared.over() {
-            match self.stream.read(&mut buffers, PATIENCE_US) {
+        while !self.shared.interrupted() {
+            match self.stream.as_mut()?.read(buffers, PATIENCE_US) {
                 Ok(read) if read.samples == 0 => {}
                 Ok(read) => {
                     errors = 0;
@@ -90,7 +151,13 @@ impl Reader {
                     }
                 }
                 Err(error) => match error.code {
-                    ErrorCode::Timeout => Health::count(&health.timeouts, 1),
+                    ErrorCode::Timeout => {
+                        Health::count(&health.timeouts, 1);
+                        if self.shared.reunion.wanted() && self.shared.overdue(&self.shared.heard) {
+                            let wait = self.shared.timeout.as_secs_f64();
+                            return Some(Error::Device(format!("the receiver has brought nothing for {wait} s")));
+                        }
+                    }
                     ErrorCode::Overflow => {
                         errors = 0;
                         Health::count(&health.overflows, 1);
@@ -108,16 +175,14 @@ impl Reader {
                         errors += 1;
                         if errors >= DEAD_AFTER {
                             let problem = format!("the receiver has disappeared: {} ({:?})", error.message, error.code);
-                            let _ = self.complaints.try_send(Error::Device(problem));
-                            // Nothing that is transmitted from now on is of use.
-                            self.shared.gone.store(true, Ordering::Relaxed);
-                            break;
+                            return Some(Error::Device(problem));
                         }
                         std::thread::sleep(Duration::from_millis(1));
                     }
                 },
             }
         }
+        None
     }
 
     /// Finds out what is missing before a packet; false when nobody listens any more.

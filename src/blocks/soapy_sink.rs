@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crossbeam::channel::{Sender, bounded};
-use futuresdr::runtime::dev::prelude::*;
-use soapysdr::{Device, ErrorCode, TxStream};
+use futuresdr::runtime::{Runtime, dev::prelude::*};
 
-use super::soapy::{DEAD_AFTER, LEAD_NS, PACKET, PATIENCE_US, Shared, join};
-use super::soapy_health::{DAC_CLIPS, Health};
-use super::soapy_queue::{Nothing, Queue, Worker};
+use super::soapy::{PACKET, Shared};
+use super::soapy_queue::{MOMENT, Queue, Worker};
+use super::soapy_stop::THREAD;
+use super::soapy_writer::{Packet, Writer};
 use super::{Fault, Radio};
 use crate::Error;
 
@@ -55,7 +54,6 @@ use crate::Error;
 /// # Ok(()) }
 /// ```
 #[derive(Block)]
-#[blocking]
 pub struct SoapySink<I = DefaultCpuReader<Complex32>>
 where
     I: CpuBufferReader<Item = Complex32>,
@@ -68,8 +66,6 @@ where
     lenient: bool,
     fault: Fault,
 }
-
-type Packet = Vec<Vec<Complex32>>;
 
 impl SoapySink {
     /// The transmitter of `radio`; it starts with the flowgraph.
@@ -89,7 +85,7 @@ impl<I: CpuBufferReader<Item = Complex32>> SoapySink<I> {
         Ok(Self { input, shared: radio.shared.clone(), driver: None, period: None, lenient: false, fault: Fault::default() })
     }
 
-    /// The stream repeats itself after so many samples: after an underflow it is enough to find the right place in it.
+    /// The stream repeats itself after so many samples: where the flowgraph is late, the last period is sent again, and after an underflow it is enough to find the right place in it.
     pub fn repeats(mut self, period: usize) -> Self {
         self.period = Some(period.max(1) as u64);
         self
@@ -116,10 +112,9 @@ impl<I: CpuBufferReader<Item = Complex32>> SoapySink<I> {
     }
 
     /// Lets the driver write what is in the queue and end its burst.
-    fn end(&mut self) {
-        if let Some((queue, _, thread)) = self.driver.take() {
-            queue.close();
-            join(thread, Duration::from_secs(3));
+    async fn end(&mut self) {
+        if let Some(driver) = self.driver.take() {
+            driver.end(Duration::from_secs(3)).await;
         }
     }
 }
@@ -127,33 +122,20 @@ impl<I: CpuBufferReader<Item = Complex32>> SoapySink<I> {
 impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
     async fn init(&mut self, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
         let start = self.shared.start().map_err(|e| self.fault.raise(e))?;
-        let Some((stream, device)) = self.shared.take_tx() else {
+        let Some(stream) = self.shared.take_tx() else {
             return Err(self.fault.raise(Error::Data("the transmitter is in use already".into())).into());
         };
         let queue = Arc::new(Queue::new(self.shared.queue));
-        let (complaints, failure) = bounded(1);
-        let driver = Driver {
-            stream,
-            device,
-            channels: self.input.len(),
-            began_ns: start.tx_at_ns,
-            start_ns: start.tx_at_ns,
-            next: 0,
-            left_out: 0,
-            period: self.period,
-            behind: false,
-            queue: queue.clone(),
-            complaints,
-            shared: self.shared.clone(),
-        };
-        let thread = std::thread::Builder::new().name("kaflow tx".into()).spawn(move || driver.run());
+        let (writer, failure) = Writer::new(self.input.len(), self.period, queue.clone(), self.shared.clone());
+        let thread = std::thread::Builder::new().name(THREAD.into()).spawn(move || writer.run(stream, start));
         let thread = thread.map_err(|e| self.fault.raise(Error::io("thread", e)))?;
-        self.driver = Some((queue, failure, thread));
+        self.driver = Some(Worker { queue, failure, thread });
         Ok(())
     }
 
     async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
-        let Some((queue, failure, _)) = &self.driver else {
+        io.block_on = None;
+        let Some(Worker { queue, failure, .. }) = &self.driver else {
             io.finished = true;
             return Ok(());
         };
@@ -169,23 +151,23 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
             return Ok(());
         }
         let slices: Vec<&[Complex32]> = self.input.iter_mut().map(|i| i.slice()).collect();
-        if n > 0 {
+        let waits = n > 0 && queue.full(n);
+        if waits {
+            // What does not fit stays in the buffer. A device that waits for a slow reader may take its time.
+            if !self.shared.patient && self.shared.stuck(&self.shared.told) {
+                let wait = self.shared.timeout.as_secs_f64();
+                let problem = format!("the transmitter has taken nothing for {wait} s, and its driver does not say why");
+                return self.fail(Error::Device(problem), io);
+            }
+            io.block_on(queue.emptied(n, MOMENT));
+        } else if n > 0 {
             let packet: Packet = slices.iter().map(|s| s[..n].to_vec()).collect();
-            match queue.put(packet, n, Duration::from_millis(50)) {
+            match queue.put(packet, n, Duration::ZERO) {
                 Ok(()) => {
                     self.input.iter_mut().for_each(|i| i.consume(n));
                     io.call_again = n < available;
                 }
-                // What did not fit stays in the buffer. A device that waits for a slow reader may take its time.
-                Err((_, Nothing::Yet)) if !self.shared.patient && self.shared.overdue(&self.shared.told) => {
-                    let wait = self.shared.timeout.as_secs_f64();
-                    return self.fail(
-                        Error::Device(format!("the transmitter has taken nothing for {wait} s, and its driver does not say why")),
-                        io,
-                    );
-                }
-                Err((_, Nothing::Yet)) => io.call_again = true,
-                Err((_, Nothing::Ever)) => {
+                Err(_) => {
                     return match failure.recv_timeout(Duration::from_secs(1)) {
                         Ok(error) => self.fail(error, io),
                         Err(_) => {
@@ -196,13 +178,13 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
                 }
             }
         }
-        let sent_all = n == available && !io.call_again;
+        let sent_all = n == available && !waits;
         io.finished = self.shared.over() || (sent_all && ended);
         Ok(())
     }
 
     async fn deinit(&mut self, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
-        self.end();
+        self.end().await;
         Ok(())
     }
 }
@@ -210,155 +192,6 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
 impl<I: CpuBufferReader<Item = Complex32>> Drop for SoapySink<I> {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.end();
-    }
-}
-
-/// The thread that writes.
-struct Driver {
-    stream: TxStream<Complex32>,
-    device: Device,
-    channels: usize,
-    /// The time of sample 0; none without time.
-    began_ns: Option<i64>,
-    /// The time of the next sample, when it does not follow the last one.
-    start_ns: Option<i64>,
-    /// The place of the next sample to be sent, counted from the first one, and how many are to be left out before it.
-    next: u64,
-    left_out: u64,
-    period: Option<u64>,
-    /// Samples were due before they were written.
-    behind: bool,
-    queue: Arc<Queue<Packet>>,
-    complaints: Sender<Error>,
-    shared: Arc<Shared>,
-}
-
-impl Driver {
-    fn run(mut self) {
-        while !self.shared.over() {
-            let packet = match self.queue.take(Duration::from_millis(10)) {
-                Ok(packet) => Some(packet),
-                Err(Nothing::Yet) => {
-                    // Nothing to send is no fault of the driver.
-                    self.shared.note(&self.shared.told);
-                    None
-                }
-                Err(Nothing::Ever) => break,
-            };
-            while self.note_status() {}
-            // Behind, or about to be late for coming back.
-            if std::mem::take(&mut self.behind) || (self.start_ns.is_some() && self.next > 0) {
-                self.catch_up();
-            }
-            if let Some(packet) = packet
-                && let Err(error) = self.write(&packet)
-            {
-                let _ = self.complaints.try_send(error);
-                break;
-            }
-        }
-        if !self.shared.over() {
-            self.finish();
-        }
-        self.queue.close();
-        let _ = self.stream.deactivate(None);
-    }
-
-    /// When a sample is due, in nanoseconds after the first one.
-    fn due_ns(&self, sample: u64) -> i64 {
-        (sample as f64 * 1e9 / self.shared.rate).round() as i64
-    }
-
-    fn end_burst(&mut self) -> bool {
-        let silence = vec![[Complex32::new(0.0, 0.0)]; self.channels];
-        let slices: Vec<&[Complex32]> = silence.iter().map(|s| s.as_slice()).collect();
-        self.stream.write(&slices, None, true, PATIENCE_US).is_ok()
-    }
-
-    /// Goes on where the stream would be now, or tells the receiver that it is somewhere else.
-    fn catch_up(&mut self) {
-        let now = self.began_ns.and_then(|began| self.device.get_hardware_time(None).ok().map(|now| (began, now)));
-        let Some((began, now)) = now else { return self.shared.relapse.note(None) };
-        if self.start_ns.is_none() {
-            self.end_burst();
-        }
-        // Behind the sample that ended the burst, at least.
-        let place = ((now - began + LEAD_NS) as f64 * self.shared.rate / 1e9).ceil().max(0.0) as u64;
-        let place = place.max(self.next + 1);
-        self.left_out += place - self.next;
-        self.left_out = self.period.map_or(self.left_out, |period| self.left_out % period);
-        self.next = place;
-        self.start_ns = Some(began + self.due_ns(place));
-        self.shared.relapse.note(self.start_ns);
-    }
-
-    /// Ends the burst and lets it go out: deactivating a stream drops what it has not sent yet.
-    fn finish(&mut self) {
-        let (true, Some(began)) = (self.end_burst(), self.began_ns) else { return };
-        let end = began + self.due_ns(self.next);
-        // Bounded, should the clock stand still.
-        for _ in 0..1000 {
-            if self.shared.over() || self.device.get_hardware_time(None).map_or(true, |now| now >= end) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    fn write(&mut self, packet: &Packet) -> crate::Result<()> {
-        let health = self.shared.health.clone();
-        let left_out = self.left_out.min(packet[0].len() as u64);
-        self.left_out -= left_out;
-        let (mut at, mut errors) = (left_out as usize, 0);
-        while at < packet[0].len() && !self.shared.over() {
-            let slices: Vec<&[Complex32]> = packet.iter().map(|channel| &channel[at..]).collect();
-            match self.stream.write(&slices, self.start_ns, false, PATIENCE_US) {
-                Ok(n) => {
-                    slices.iter().for_each(|channel| health.tx.note(&channel[..n], DAC_CLIPS));
-                    self.shared.note(&self.shared.told);
-                    (at, errors) = (at + n, 0);
-                    Health::count(&health.sent, n as u64);
-                    self.next += n as u64;
-                    if n > 0 {
-                        self.start_ns = None;
-                    }
-                }
-                Err(error) => match error.code {
-                    ErrorCode::Timeout => Health::count(&health.timeouts, 1),
-                    ErrorCode::Underflow => {
-                        Health::count(&health.underflows, 1);
-                        self.behind = true;
-                    }
-                    ErrorCode::TimeError => {
-                        Health::count(&health.time_errors, 1);
-                        // Too late for its time: the rest of the packet goes out at once, wherever that is.
-                        (self.start_ns, self.behind) = (None, true);
-                    }
-                    _ => {
-                        errors += 1;
-                        if errors >= DEAD_AFTER {
-                            return Err(Error::Device(format!("the transmitter has disappeared: {} ({:?})", error.message, error.code)));
-                        }
-                        std::thread::sleep(Duration::from_millis(1));
-                    }
-                },
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes in the next word of the stream's status, where some losses only show; false when there is none.
-    fn note_status(&mut self) -> bool {
-        let health = &self.shared.health;
-        let counter = match self.stream.read_status(&mut 0, &mut 0, &mut 0, 0) {
-            Ok(_) => return true,
-            Err(error) if error.code == ErrorCode::Underflow => &health.underflows,
-            Err(error) if error.code == ErrorCode::TimeError => &health.time_errors,
-            Err(_) => return false,
-        };
-        Health::count(counter, 1);
-        self.behind = true;
-        true
+        Runtime::block_on(self.end());
     }
 }

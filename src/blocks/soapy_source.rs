@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futuresdr::runtime::dev::prelude::*;
+use futuresdr::runtime::{Runtime, dev::prelude::*};
 
-use super::soapy::{Shared, join};
-use super::soapy_queue::{Nothing, Queue, Worker};
+use super::soapy::Shared;
+use super::soapy_queue::{MOMENT, Nothing, Queue, Worker};
 use super::soapy_reader::{Packet, Reader};
+use super::soapy_stop::pause;
 use super::{Fault, Radio, TIME, gap};
 use crate::Error;
 
@@ -17,7 +18,7 @@ use crate::Error;
 /// A thread of its own reads from the driver into a bounded queue. When the queue is full, packets are dropped until it is half empty (or, for a patient [`Radio`], the driver
 /// waits), so a flowgraph that is too slow loses samples at a few marked places and sees long stretches in between. What is received while the transmitter has fallen behind is left
 /// out the same way. Overflows, clock jumps, timeouts and corrupt packets are counted in the radio's [`Health`](super::Health) and end nothing; a device that disappears, and one that brings nothing
-/// for the radio's timeout, end the flowgraph with an error, or only the stream ([`lenient`](Self::lenient)), even if a call into the driver never returns.
+/// for the radio's timeout, is opened again where the radio waits for it, behind a gap of unknown length; otherwise, or when it does not come back, it ends the flowgraph with an error, or only the stream ([`lenient`](Self::lenient)), even if a call into the driver never returns.
 ///
 /// Samples leave as they were received: full scale is an amplitude of 1.
 ///
@@ -55,7 +56,6 @@ use crate::Error;
 /// # Ok(()) }
 /// ```
 #[derive(Block)]
-#[blocking]
 pub struct SoapySource<O = DefaultCpuWriter<Complex32>>
 where
     O: CpuBufferWriter<Item = Complex32>,
@@ -113,16 +113,16 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
         self.fault.clone()
     }
 
-    /// The next packet, when there is one, or one comes within a moment. Once the radio is to stop, what is left in the queue is of no interest.
-    fn next_packet(&mut self, wait: bool) -> Next {
-        let Some((queue, _, _)) = self.driver.as_ref().filter(|_| !self.shared.stopped()) else { return Next::End };
-        match queue.take(if wait { Duration::from_millis(50) } else { Duration::ZERO }) {
+    /// The next packet, when there is one. Once the radio is to stop, what is left in the queue is of no interest.
+    fn next_packet(&mut self) -> Next {
+        let Some(Worker { queue, .. }) = self.driver.as_ref().filter(|_| !self.shared.stopped()) else { return Next::End };
+        match queue.take(Duration::ZERO) {
             Ok(packet) => {
                 self.shared.health.depth.store(queue.len(), Ordering::Relaxed);
                 self.packet = Some((packet, 0));
                 Next::Packet
             }
-            Err(Nothing::Yet) if self.shared.overdue(&self.shared.heard) => Next::Dead,
+            Err(Nothing::Yet) if self.shared.stuck(&self.shared.heard) => Next::Dead,
             Err(Nothing::Yet) => Next::Nothing,
             Err(Nothing::Ever) => Next::End,
         }
@@ -152,12 +152,13 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
         n
     }
 
-    fn end(&mut self) {
+    /// A driver that waits for room in the queue sees that nobody takes from it any more.
+    async fn end(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        if let Some((queue, _, thread)) = self.driver.take() {
-            // A driver that waits for room in the queue sees that nobody takes from it any more.
-            queue.close();
-            join(thread, Duration::from_secs(1));
+        if let Some(driver) = self.driver.take() {
+            driver.queue.close();
+            self.shared.wait_for_silence(pause);
+            driver.end(Duration::from_secs(1)).await;
         }
     }
 
@@ -186,11 +187,12 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
         let (reader, failure) = Reader::new(stream, self.output.len(), queue.clone(), self.shared.clone());
         let thread = std::thread::Builder::new().name("kaflow rx".into()).spawn(move || reader.run());
         let thread = thread.map_err(|e| self.fault.raise(Error::io("thread", e)))?;
-        self.driver = Some((queue, failure, thread));
+        self.driver = Some(Worker { queue, failure, thread });
         Ok(())
     }
 
     async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
+        io.block_on = None;
         let room = self.output.iter_mut().map(|o| o.slice().len()).min().unwrap_or(0);
         let room = room.min(usize::try_from(self.left).unwrap_or(usize::MAX));
         if room == 0 {
@@ -200,7 +202,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
         let mut n = 0;
         while n < room {
             if self.packet.is_none() {
-                match self.next_packet(n == 0) {
+                match self.next_packet() {
                     Next::Packet => {}
                     Next::Nothing => break,
                     Next::End => {
@@ -229,23 +231,25 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
             self.left -= n as u64;
         }
         if io.finished
-            && let Some(error) = self.driver.as_ref().and_then(|(_, failure, _)| failure.try_recv().ok())
+            && let Some(error) = self.driver.as_ref().and_then(|driver| driver.failure.try_recv().ok())
         {
             self.fail(error)?;
         }
         io.finished |= self.left == 0;
-        io.call_again = !io.finished;
+        if let Some(driver) = self.driver.as_ref().filter(|_| !io.finished && n < room) {
+            io.block_on(driver.queue.filled(MOMENT));
+        }
         Ok(())
     }
 
     async fn deinit(&mut self, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
-        self.end();
+        self.end().await;
         Ok(())
     }
 }
 
 impl<O: CpuBufferWriter<Item = Complex32>> Drop for SoapySource<O> {
     fn drop(&mut self) {
-        self.end();
+        Runtime::block_on(self.end());
     }
 }

@@ -5,7 +5,7 @@ use futuresdr::runtime::{
     dev::{ItemTag, Tag},
 };
 
-/// The name of the tag on the first sample behind a hole.
+/// The name of the tag on the first sample behind a gap.
 pub const GAP: &str = "gap";
 
 /// The name of the tag with the hardware time, in nanoseconds, of the sample that it is on.

@@ -23,7 +23,7 @@ use crate::{
 /// # Stream Outputs
 ///
 /// `prediction[m]`, `error[m]` = `rx[m] − prediction[m]`. Tags of `tx` and of `rx[m]` go to both; a tag `gap` on any input keeps all
-/// filters from learning until the windows lie behind the hole.
+/// filters from learning until the windows lie behind the gap.
 ///
 /// # Message Inputs
 ///

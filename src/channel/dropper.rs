@@ -5,18 +5,18 @@ use super::random::{Draws, Random};
 use crate::Result;
 use crate::error::require;
 
-/// A hole in a stream: `lost` samples are missing before the sample with index `at`, counted over the samples that remain.
+/// A gap in a stream: `lost` samples are missing before the sample with index `at`, counted over the samples that remain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Index of the first sample after the hole, among those that remain.
+    /// Index of the first sample after the gap, among those that remain.
     pub at: u64,
     /// How many samples are missing.
     pub lost: u64,
 }
 
-/// A receiver that overflows: holes start at random and last a random while.
+/// A receiver that overflows: gaps start at random and last a random while.
 ///
-/// After each sample a hole begins with probability `rate`; its length is geometric with mean `length`. A fraction
+/// After each sample a gap begins with probability `rate`; its length is geometric with mean `length`. A fraction
 /// `rate·length / (1 + rate·length)` of all samples is lost.
 #[derive(Clone, Debug)]
 pub struct Dropper {
@@ -24,12 +24,12 @@ pub struct Dropper {
     rate: f64,
     length: f64,
     kept: u64,
-    /// Lost so far in the hole that the last sample was in; 0 outside of one.
+    /// Lost so far in the gap that the last sample was in; 0 outside of one.
     lost: u64,
 }
 
 impl Dropper {
-    /// `rate` holes per sample, 0 for none, with a mean of `length` samples, at least 1.
+    /// `rate` gaps per sample, 0 for none, with a mean of `length` samples, at least 1.
     pub fn new(rate: f64, length: f64, seed: u64) -> Result<Self> {
         let mut dropper = Self { random: Random::new(seed, Draws::Dropper), rate: 0.0, length: 1.0, kept: 0, lost: 0 };
         dropper.set("drop_rate", rate)?;
@@ -37,7 +37,7 @@ impl Dropper {
         Ok(dropper)
     }
 
-    /// Whether the next sample survives; a hole that ends with it is pushed to `gaps`.
+    /// Whether the next sample survives; a gap that ends with it is pushed to `gaps`.
     pub(crate) fn keep(&mut self, gaps: &mut Vec<Gap>) -> bool {
         if self.rate == 0.0 && self.lost == 0 {
             self.kept += 1;
@@ -56,7 +56,7 @@ impl Dropper {
         !lose
     }
 
-    /// Removes what is lost from the next samples of the stream and appends the holes that end among them to `gaps`.
+    /// Removes what is lost from the next samples of the stream and appends the gaps that end among them to `gaps`.
     pub fn process(&mut self, samples: &mut Vec<Complex32>, gaps: &mut Vec<Gap>) {
         samples.retain(|_| self.keep(gaps));
     }
@@ -72,7 +72,7 @@ impl Dropper {
     pub(crate) fn set(&mut self, name: &str, value: f64) -> Result<()> {
         match name {
             "drop_rate" => {
-                require((0.0..1.0).contains(&value), name, "at least 0 and less than 1 hole per sample", value)?;
+                require((0.0..1.0).contains(&value), name, "at least 0 and less than 1 gap per sample", value)?;
                 self.rate = value;
             }
             "drop_length" => {

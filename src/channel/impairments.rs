@@ -32,9 +32,9 @@ pub struct ImpairmentsConfig {
     pub adc_bits: u32,
     /// The converter's full scale in dB above the rms of the real or imaginary part of what it receives.
     pub adc_headroom_db: f64,
-    /// Holes per sample: how often the receiver loses samples.
+    /// Gaps per sample: how often the receiver loses samples.
     pub drop_rate: f64,
-    /// Mean length of a hole in samples.
+    /// Mean length of a gap in samples.
     pub drop_length: f64,
 }
 

@@ -49,6 +49,7 @@ impl Noise {
     }
 
     /// Complex noise of the same law in single precision: other samples, a few times as fast.
+    #[cfg_attr(not(feature = "soapy"), allow(dead_code))]
     pub(crate) fn quick(mut self) -> Self {
         self.batch = Some(Batch { draws: [Complex32::ZERO; BATCH], used: BATCH });
         self

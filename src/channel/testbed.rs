@@ -22,7 +22,7 @@ pub struct Chunk {
     /// The true taps, every [`Scenario::taps_every`] samples of the transmitter's clock: frames of
     /// [`TestBed::coefficients`] numbers in the order of [`Fading::taps`].
     pub taps: Vec<Complex32>,
-    /// Holes: samples that are missing from `tx` and `rx` alike. `at` counts the samples that remain from the start of the transmission.
+    /// Gaps: samples that are missing from `tx` and `rx` alike. `at` counts the samples that remain from the start of the transmission.
     pub gaps: Vec<Gap>,
 }
 

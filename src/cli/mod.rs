@@ -24,7 +24,7 @@ macro_rules! detail {
 mod bench;
 mod cancel;
 mod complete;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 mod devices;
 mod exit;
 mod fit;
@@ -32,9 +32,9 @@ mod inspect;
 mod interrupt;
 mod json;
 mod linearize;
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 mod live;
-#[cfg(not(feature = "soapy"))]
+#[cfg(not(feature = "radio"))]
 mod no_soapy;
 mod outputs;
 mod pair;
@@ -54,9 +54,9 @@ mod tune;
 mod typed;
 mod voice;
 
-#[cfg(not(feature = "soapy"))]
+#[cfg(not(feature = "radio"))]
 use no_soapy as devices;
-#[cfg(not(feature = "soapy"))]
+#[cfg(not(feature = "radio"))]
 use no_soapy as live;
 
 use std::ffi::OsString;

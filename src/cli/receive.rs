@@ -1,13 +1,13 @@
 //! `kaflow receive`: the packets of a recording.
 
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 mod listener;
 mod report;
 mod waveform;
 
 use std::path::{Path, PathBuf};
 
-#[cfg(feature = "soapy")]
+#[cfg(feature = "radio")]
 pub(super) use self::listener::Listener;
 use self::waveform::Waveform;
 use super::outputs::Outputs;

@@ -132,11 +132,11 @@ impl Files {
     }
 }
 
-/// Writes both streams with their holes; `kept` samples were written before.
+/// Writes both streams with their gaps; `kept` samples were written before.
 fn write_streams(chunk: &Chunk, kept: u64, frames: &mut Vec<Complex32>, tx: &mut Writer, rx: &mut Writer) -> Result<()> {
     let mut from = 0;
-    let holes = chunk.gaps.iter().map(|gap| ((gap.at - kept) as usize, gap.lost));
-    for (to, lost) in holes.chain([(chunk.len(), 0)]) {
+    let gaps = chunk.gaps.iter().map(|gap| ((gap.at - kept) as usize, gap.lost));
+    for (to, lost) in gaps.chain([(chunk.len(), 0)]) {
         for (antennas, writer) in [(&chunk.tx, &mut *tx), (&chunk.rx, &mut *rx)] {
             frames.clear();
             frames.extend((from..to).flat_map(|n| antennas.iter().map(move |a| a[n])));

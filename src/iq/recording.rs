@@ -228,12 +228,12 @@ impl Recording {
         self.len == 0
     }
 
-    /// All holes, in order.
+    /// All gaps, in order.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
         self.segments.iter().filter(|s| s.missing > 0).map(|s| Gap { at: s.start, missing: s.missing })
     }
 
-    /// The hole just before the next sample to be read, if there is one.
+    /// The gap just before the next sample to be read, if there is one.
     pub fn gap(&self) -> Option<Gap> {
         // Captures of no samples may pile up at one place.
         let first = self.segments.partition_point(|s| s.start < self.position);
@@ -241,7 +241,7 @@ impl Recording {
         (missing > 0).then_some(Gap { at: self.position, missing })
     }
 
-    /// The next hole at or after the next sample to be read.
+    /// The next gap at or after the next sample to be read.
     pub fn next_gap(&self) -> Option<Gap> {
         let first = self.segments.partition_point(|s| s.start < self.position);
         self.segments[first..].iter().find(|s| s.missing > 0).map(|s| Gap { at: s.start, missing: s.missing })
@@ -282,9 +282,9 @@ impl Recording {
         self.not_finite
     }
 
-    /// Reads the selected channel's next samples and says how many: fewer than asked for at a hole, none at the end.
+    /// Reads the selected channel's next samples and says how many: fewer than asked for at a gap, none at the end.
     ///
-    /// A call never reads across a hole, so that [`gap`](Self::gap), asked before each, sees every one.
+    /// A call never reads across a gap, so that [`gap`](Self::gap), asked before each, sees every one.
     pub fn read(&mut self, samples: &mut [Complex32]) -> Result<usize> {
         let channels = self.channels();
         let mut done = 0;
@@ -330,7 +330,7 @@ impl Recording {
         Ok(done)
     }
 
-    /// Reads the selected channel's remaining samples into memory, at most `limit` of them and across holes.
+    /// Reads the selected channel's remaining samples into memory, at most `limit` of them and across gaps.
     pub fn read_up_to(&mut self, limit: usize) -> Result<Vec<Complex32>> {
         let left = usize::try_from(self.len - self.position).unwrap_or(usize::MAX);
         let mut samples = vec![Complex32::default(); left.min(limit)];
@@ -345,7 +345,7 @@ impl Recording {
         Ok(samples)
     }
 
-    /// Brings up to `wanted` samples of all channels into `bytes` and says how many. With `stop` a hole ends the stretch.
+    /// Brings up to `wanted` samples of all channels into `bytes` and says how many. With `stop` a gap ends the stretch.
     fn load(&mut self, wanted: usize, stop: bool) -> Result<usize> {
         while self.position >= self.segments[self.segment].start + self.segments[self.segment].len {
             if self.segment + 1 == self.segments.len() {

@@ -1,4 +1,4 @@
-//! Stretches of samples without a hole, and the holes between them.
+//! Stretches of samples without a gap, and the gaps between them.
 
 use super::sigmf::Meta;
 
@@ -9,7 +9,7 @@ pub(crate) struct Segment {
     pub start: u64,
     /// How many samples it has.
     pub len: u64,
-    /// The first sample's index in the stream that the radio saw, holes counted.
+    /// The first sample's index in the stream that the radio saw, gaps counted.
     pub global_index: u64,
     /// How many samples are missing just before it.
     pub missing: u64,
@@ -17,10 +17,10 @@ pub(crate) struct Segment {
     pub(crate) byte: u64,
 }
 
-/// A hole in a recording.
+/// A gap in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Gap {
-    /// The place of the first sample after the hole, counted from 0.
+    /// The place of the first sample after the gap, counted from 0.
     pub at: u64,
     /// How many samples are missing.
     pub missing: u64,

@@ -273,7 +273,7 @@ impl Spectra {
         }
     }
 
-    /// A window must not reach over a hole.
+    /// A window must not reach over a gap.
     fn cut(&mut self) {
         self.held.clear();
     }

@@ -145,7 +145,7 @@ impl Writer {
         let counted = captures[..next].iter().rev().find_map(|c| c.global_index.map(|index| index + (self.len - c.sample_start)));
         let global_index = Some(counted.unwrap_or(self.len).saturating_add(missing));
         match captures[..next].last_mut() {
-            // Two holes with nothing between are one.
+            // Two gaps with nothing between are one.
             Some(last) if last.sample_start == self.len => last.global_index = global_index,
             last => {
                 let frequency = last.and_then(|c| c.frequency);

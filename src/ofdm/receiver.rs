@@ -130,7 +130,7 @@ impl Receiver {
         self.rejected = 0;
     }
 
-    /// Samples are missing between the last call and the next: gives up the frame that is under way and counts on behind the hole.
+    /// Samples are missing between the last call and the next: gives up the frame that is under way and counts on behind the gap.
     pub fn gap(&mut self, missing: u64) {
         self.search_afresh(self.base + self.buffer.len() as i64 + missing as i64);
     }

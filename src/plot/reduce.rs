@@ -197,8 +197,8 @@ mod tests {
         let segments = contour(&grid, 0.5);
         assert!(segments.len() > 60);
         assert!(segments.iter().flatten().all(|[x, y]| (x.hypot(*y) - 0.5).abs() < 1e-3));
-        let holes = Grid::of([-1.0, 1.0], [-1.0, 1.0], 9, 9, |x, _| if x > 0.0 { f64::NAN } else { x });
-        assert!(contour(&holes, -0.3).iter().flatten().all(|p| p[0].is_finite()));
+        let gaps = Grid::of([-1.0, 1.0], [-1.0, 1.0], 9, 9, |x, _| if x > 0.0 { f64::NAN } else { x });
+        assert!(contour(&gaps, -0.3).iter().flatten().all(|p| p[0].is_finite()));
         assert!(contour(&Grid { x: [0.0, 1.0], y: [0.0, 1.0], columns: 0, values: vec![] }, 0.0).is_empty());
     }
 

@@ -173,7 +173,7 @@ pub(crate) fn landscape(title: impl Into<String>, parameters: &[Axis], score: Ax
         }
         figure.panels.push(panel);
     }
-    // No hole in the last row.
+    // No gap in the last row.
     if figure.panels.len() % figure.columns == 1
         && let Some(last) = figure.panels.last_mut()
     {

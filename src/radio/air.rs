@@ -4,30 +4,25 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use num_complex::Complex32;
-
 use super::CHANNELS;
+use super::bursts::{Bursts, Sent};
 use super::clock::Clock;
 
 /// Samples that a transmitter may be ahead, and that a paced receiver may be behind before it overflows; at least the time below.
 const BUFFER: u64 = 1 << 18;
 const BUFFER_SECONDS: f64 = 0.1;
 
+/// A paced transmitter takes no fewer samples than this at a time, where as many are written.
+const LEAST_WRITE: u64 = 4096;
+
+/// A paced receiver brings samples through the channel in pieces that last so many seconds: it is not woken for each of a program's small reads.
+const GRAIN_SECONDS: f64 = 0.5e-3;
+
 /// What became of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Underflow,
     Late,
-}
-
-/// One sample of each transmit antenna after the other, before they meet.
-pub(super) type Sent = [Vec<Complex32>; CHANNELS];
-
-struct Burst {
-    start: u64,
-    length: usize,
-    used: usize,
-    samples: Sent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +51,7 @@ struct State {
     unread: u64,
     transmission: Transmission,
     frequencies: [f64; CHANNELS],
-    bursts: VecDeque<Burst>,
+    bursts: Bursts,
     events: VecDeque<(Event, u64)>,
 }
 
@@ -81,7 +76,7 @@ impl Air {
                     unread: 0,
                     transmission: Transmission::Off,
                     frequencies: [super::FREQUENCY; CHANNELS],
-                    bursts: VecDeque::new(),
+                    bursts: Bursts::default(),
                     events: VecDeque::new(),
                 }),
                 changed: Condvar::new(),
@@ -100,6 +95,13 @@ impl Air {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes those who wait for another thread. In paced time that is nobody: it moves by itself, and being woken for each small read and write of a program is dear.
+    fn tell(&self, state: &State) {
+        if state.clock.due.is_none() || !state.events.is_empty() {
+            self.changed.notify_all();
+        }
     }
 
     /// Waits for a change until `deadline`; paced time moves by itself, so at most until then.
@@ -140,6 +142,19 @@ impl Air {
         state.clock.time_ns += (samples as f64 * 1e9 / state.clock.rate).round() as i64;
     }
 
+    /// The time that the clock showed at the last whole second since the first sample.
+    pub(super) fn last_pulse_ns(&self) -> i64 {
+        let state = self.lock();
+        let since = ((state.now() as f64 / state.clock.rate) % 1.0 * 1e9).round() as i64;
+        state.clock.time_ns(state.now()) - since
+    }
+
+    /// The clock shows `time_ns` at the next whole second since the first sample.
+    pub(super) fn set_time_at_pulse(&self, time_ns: i64) {
+        let last = self.last_pulse_ns();
+        self.lock().clock.time_ns += time_ns - (last + 1_000_000_000);
+    }
+
     pub(super) fn tune(&self, channel: usize, frequency: f64) {
         self.lock().frequencies[channel] = frequency;
     }
@@ -154,7 +169,7 @@ impl Air {
         let now = state.now();
         let first = at_ns.map_or(now, |t| state.clock.sample_at(t)).max(now);
         (state.listening, state.unread) = (true, 0);
-        state.forget(first);
+        state.bursts.forget(first);
         state.position = first;
         self.changed.notify_all();
         first
@@ -175,7 +190,7 @@ impl Air {
             if behind >= count as u64 || (behind > 0 && Instant::now() >= deadline) {
                 let samples = count.min(behind as usize);
                 state.play(samples, out);
-                self.changed.notify_all();
+                self.tell(&state);
                 return Some(Heard { samples, lost: std::mem::take(&mut state.unread) });
             }
             if Instant::now() >= deadline {
@@ -190,7 +205,13 @@ impl Air {
     pub(super) fn skip(&self, count: u64) {
         let mut state = self.lock();
         state.skip(count);
-        self.changed.notify_all();
+        self.tell(&state);
+    }
+
+    /// How many samples to take off the air at least, where that costs no more than a moment.
+    pub(super) fn grain(&self) -> usize {
+        let clock = &self.lock().clock;
+        if clock.due.is_some() { (GRAIN_SECONDS * clock.rate) as usize } else { 0 }
     }
 
     pub(super) fn activate_transmitter(&self) {
@@ -207,17 +228,14 @@ impl Air {
         self.changed.notify_all();
     }
 
-    pub(super) fn transmitting(&self) -> bool {
-        self.lock().transmission != Transmission::Off
-    }
-
-    /// How many samples may be written now; 0 after the deadline.
-    pub(super) fn space(&self, deadline: Instant) -> u64 {
+    /// How many of the `wanted` samples may be written now; 0 after the deadline.
+    pub(super) fn space(&self, wanted: u64, deadline: Instant) -> u64 {
         let mut state = self.lock();
+        let least = if state.clock.due.is_some() { wanted.min(LEAST_WRITE) } else { 1 };
         loop {
             state.pass_unread();
             let space = state.buffer().saturating_sub(state.ahead());
-            if space > 0 || Instant::now() >= deadline {
+            if space >= least || Instant::now() >= deadline {
                 return space;
             }
             // Time makes room in a paced transmitter, with or without a receiver; an unpaced receiver wakes it.
@@ -235,10 +253,9 @@ impl Air {
             state.check_underflow(now);
         }
         let earliest = now.max(state.position);
-        let next = match (state.transmission, state.bursts.back()) {
-            (Transmission::Burst(next), _) => next,
-            (_, Some(last)) => last.start + last.length as u64,
-            _ => earliest,
+        let next = match state.transmission {
+            Transmission::Burst(next) => next,
+            _ => state.bursts.end().unwrap_or(earliest),
         };
         // Without a time it follows the last one, or, after an underflow that was noted when it happened, goes on from now.
         let start = at_ns.map_or(next.max(earliest), |t| state.clock.sample_at(t));
@@ -248,11 +265,11 @@ impl Air {
             samples.iter_mut().filter(|s| !s.is_empty()).for_each(|s| drop(s.drain(..past)));
         }
         if length > past {
-            state.bursts.push_back(Burst { start: start + past as u64, length: length - past, used: 0, samples });
+            state.bursts.queue(start + past as u64, length - past, samples);
         }
         state.transmission = if end { Transmission::Between } else { Transmission::Burst(start + length as u64) };
         state.pass_unread();
-        self.changed.notify_all();
+        self.tell(&state);
     }
 
     /// The next thing that happened to the transmitter, and when.
@@ -270,7 +287,11 @@ impl Air {
             if Instant::now() >= deadline {
                 return None;
             }
-            state = self.wait(state, deadline);
+            let runs_dry = match state.transmission {
+                Transmission::Burst(next) => state.due(next + 1),
+                _ => None,
+            };
+            state = self.wait(state, runs_dry.map_or(deadline, |dry| dry.min(deadline)));
         }
     }
 }
@@ -287,9 +308,7 @@ impl State {
 
     /// Samples that were written and are not due yet.
     fn ahead(&self) -> u64 {
-        let now = self.now();
-        let ahead = |b: &Burst| (b.start + b.length as u64).saturating_sub(now.max(b.start + b.used as u64));
-        self.bursts.iter().map(ahead).sum()
+        self.bursts.ahead(self.now())
     }
 
     /// When a sample is due.
@@ -330,44 +349,14 @@ impl State {
     fn play(&mut self, count: usize, out: &mut Sent) {
         let end = self.position + count as u64;
         self.check_underflow(end);
-        for channel in out.iter_mut() {
-            channel.clear();
-        }
-        while let Some(burst) = self.bursts.front_mut().filter(|b| b.start + (b.used as u64) < end) {
-            let at = (burst.start + burst.used as u64).saturating_sub(self.position) as usize;
-            let n = (burst.length - burst.used).min(count - at);
-            for (out, samples) in out.iter_mut().zip(&burst.samples).filter(|(_, s)| !s.is_empty()) {
-                out.resize(at.max(out.len()), Complex32::ZERO);
-                out.extend_from_slice(&samples[burst.used..burst.used + n]);
-            }
-            burst.used += n;
-            if burst.used < burst.length {
-                break;
-            }
-            self.bursts.pop_front();
-        }
-        for channel in out.iter_mut().filter(|c| !c.is_empty()) {
-            channel.resize(count, Complex32::ZERO);
-        }
+        self.bursts.play(self.position, count, out);
         self.position = end;
-    }
-
-    /// Drops what was to be transmitted before `end`.
-    fn forget(&mut self, end: u64) {
-        while let Some(burst) = self.bursts.front_mut().filter(|b| b.start + (b.used as u64) < end) {
-            let n = ((end - burst.start) as usize).min(burst.length) - burst.used;
-            burst.used += n;
-            if burst.used < burst.length {
-                break;
-            }
-            self.bursts.pop_front();
-        }
     }
 
     fn skip(&mut self, count: u64) {
         let end = self.position + count;
         self.check_underflow(end);
-        self.forget(end);
+        self.bursts.forget(end);
         self.position = end;
     }
 
@@ -378,7 +367,7 @@ impl State {
             _ if paced => self.now(),
             _ if self.listening => return,
             Transmission::Burst(next) => next,
-            _ => self.bursts.back().map_or(self.position, |b| b.start + b.length as u64),
+            _ => self.bursts.end().unwrap_or(self.position),
         };
         let behind = end.saturating_sub(self.position);
         if self.listening && behind <= self.buffer() {

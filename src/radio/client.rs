@@ -26,7 +26,7 @@ pub(crate) struct Read {
     pub(crate) time_ns: Option<i64>,
 }
 
-fn failure(code: c_int) -> Error {
+pub(super) fn failure(code: c_int) -> Error {
     let known = match code {
         sys::SOAPY_SDR_TIMEOUT => ErrorCode::Timeout,
         sys::SOAPY_SDR_STREAM_ERROR => ErrorCode::StreamError,
@@ -42,13 +42,13 @@ fn failure(code: c_int) -> Error {
     Error { code: known, message: message.to_string_lossy().into_owned() }
 }
 
-fn last_error() -> Error {
+pub(super) fn last_error() -> Error {
     // SAFETY: a text of this thread, which ends with a zero and is copied at once.
     let message = unsafe { CStr::from_ptr(sys::SoapySDRDevice_lastError()) };
     Error { code: ErrorCode::Other, message: message.to_string_lossy().into_owned() }
 }
 
-fn text(text: &str) -> Result<CString, Error> {
+pub(super) fn text(text: &str) -> Result<CString, Error> {
     CString::new(text).map_err(|_| Error { code: ErrorCode::Other, message: format!("'{}' has a zero in it", text.escape_debug()) })
 }
 

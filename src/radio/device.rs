@@ -18,6 +18,9 @@ pub const UNITY_GAIN_DB: f64 = 40.0;
 const GAINS: [[&str; 2]; 2] = [["DRIVER", "PA"], ["LNA", "PGA"]];
 const ELEMENT_DB: f64 = 30.0;
 
+/// Where clock and time may come from.
+pub(super) const SOURCES: [&str; 2] = ["internal", "external"];
+
 /// Least and largest of what can be tuned.
 const RANGES: [(&str, f64, f64); 6] = [
     ("frequency", 70e6, 6e9),
@@ -71,6 +74,8 @@ pub(super) struct Radio {
     pub(super) tx: Mutex<Option<TxStream>>,
     pub(super) gone: AtomicBool,
     pub(super) losses: Losses,
+    /// Whether clock and time come from outside.
+    external: [AtomicBool; 2],
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -98,6 +103,7 @@ impl Radio {
             tx: Mutex::default(),
             gone: AtomicBool::new(false),
             losses: Losses::default(),
+            external: Default::default(),
         };
         Ok((radio, ignored))
     }
@@ -224,7 +230,7 @@ impl Radio {
     }
 
     pub(super) fn read_setting(&self, key: &str) -> Result<String> {
-        lock(&self.settings).get(key).ok_or_else(|| Error::unknown("setting", key, Settings::names()))
+        lock(&self.settings).get(key, self.air.rate()).ok_or_else(|| Error::unknown("setting", key, Settings::names()))
     }
 
     /// All settings, a line for each: name, value, type, unit, least, largest, options (with bars between them), description.
@@ -237,8 +243,10 @@ impl Radio {
                 ((0.0, 0.0), false) => "string",
                 _ => "float",
             };
-            let (low, high) = p.range;
-            let value = settings.get(p.name).unwrap_or_default();
+            // SoapyRemote has no infinity, and beyond 300 dB there is none to tell from it.
+            let finite = |end: f64| if end.is_finite() { end } else { end.clamp(-300.0, 300.0) };
+            let (low, high) = (finite(p.range.0), finite(p.range.1));
+            let value = settings.get(p.name, self.air.rate()).unwrap_or_default();
             format!("{}\t{value}\t{kind}\t{}\t{low}\t{high}\t{}\t{}\n", p.name, p.unit, p.options.join("|"), p.about)
         };
         PARAMETERS.iter().map(line).collect()
@@ -253,6 +261,7 @@ impl Radio {
             "overflows" => count(&losses.overflows),
             "underflows" => count(&losses.underflows),
             "late" => count(&losses.late),
+            "ref_locked" => (self.connected() || !self.external[0].load(Ordering::Relaxed)).to_string(),
             _ => {
                 let tx = key.strip_prefix("taps_tx").and_then(|tx| tx.parse().ok()).filter(|&tx: &usize| tx < CHANNELS);
                 let tx = tx.ok_or_else(|| Error::unknown("sensor", key, Self::sensors(true)))?;
@@ -266,8 +275,28 @@ impl Radio {
     pub(super) fn sensors(of_channel: bool) -> Vec<String> {
         match of_channel {
             true => (0..CHANNELS).map(|tx| format!("taps_tx{tx}")).collect(),
-            false => ["gap_samples", "overflows", "underflows", "late"].map(String::from).into(),
+            false => ["gap_samples", "overflows", "underflows", "late", "ref_locked"].map(String::from).into(),
         }
+    }
+
+    fn connected(&self) -> bool {
+        lock(&self.settings).reference
+    }
+
+    /// Where `clock` or `time` comes from: internal or external.
+    pub(super) fn source(&self, what: &str) -> &'static str {
+        SOURCES[usize::from(self.external[usize::from(what == "time")].load(Ordering::Relaxed))]
+    }
+
+    pub(super) fn set_source(&self, what: &str, source: &str) -> Result<()> {
+        let known = SOURCES.iter().position(|name| *name == source).ok_or_else(|| Error::unknown("source", source, SOURCES))?;
+        self.external[usize::from(what == "time")].store(known > 0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The time of the last pulse, one at each whole second of the radio's life; none where no pulses come.
+    pub(super) fn pulse_ns(&self) -> Option<i64> {
+        (self.connected() && self.source("time") != SOURCES[0]).then(|| self.air.last_pulse_ns())
     }
 
     /// Whether it has time.
@@ -280,6 +309,6 @@ impl Radio {
     }
 }
 
-fn amplitude(db: f64) -> f32 {
+pub(super) fn amplitude(db: f64) -> f32 {
     10f64.powf(db / 20.0) as f32
 }

@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_long, c_longlong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use super::device::{Failure, Radio};
+use super::device::{Failure, Radio, SOURCES};
 use super::format::Format;
 use super::{CHANNELS, Direction};
 use crate::{Error, Result};
@@ -115,6 +115,15 @@ fn ask(radio: &Radio, verb: &str, direction: Direction, channel: usize, name: &s
         "settings" => Ok(radio.settings_table()),
         "write setting" => radio.write_setting(name, value).map(done),
         "read setting" => radio.read_setting(name),
+        "source" => Ok(radio.source(name).into()),
+        "set source" => radio.set_source(name, value).map(done),
+        "sources" => Ok(SOURCES.join("\n")),
+        "pulse" => Ok(radio.pulse_ns().map(|ns| ns.to_string()).unwrap_or_default()),
+        "set at pulse" => value
+            .parse()
+            .map(|ns| radio.air.set_time_at_pulse(ns))
+            .map(done)
+            .map_err(|_| Error::parameter("time", "whole nanoseconds", value)),
         "sensors" => Ok(lines(&Radio::sensors(false))),
         "channel sensors" if direction == Direction::Rx => Ok(lines(&Radio::sensors(true))),
         "channel sensors" => Ok(String::new()),

@@ -24,6 +24,7 @@
 //! |---|---|---|
 //! | `pace` | `real` or `fast` | `real` |
 //! | `half_duplex` | `true`: receives or transmits, one at a time | `false` |
+//! | `reference` | `false`: no external clock and no pulses are connected | `true` |
 //! | `air` | radios of one process with the same name hear each other | itself alone |
 //! | `seed` | of everything random | 1 |
 //! | `snr_db` | dB, `inf` for no noise | 30 |
@@ -53,33 +54,64 @@
 //! taps change when the receiver is activated next, the amplifier when the transmitter is set up next. The rate can change while streams are active.
 //!
 //! A transmitter is heard where it is tuned and up to a tenth of the rate beside; elsewhere there is noise. The channel between two antennas stands still while nothing is transmitted. Sensors tell the
-//! true taps of each receive channel and what was lost.
+//! true taps of each receive channel, what was lost, and whether the clock is locked to its source. What is switched on and off is logged at SoapySDR's level DEBUG.
 
-mod air;
+pub(crate) mod calls;
 pub(crate) mod client;
+
+// The simulated radio, which a build for real ones alone can do without.
+#[cfg(feature = "soapy")]
+mod air;
+#[cfg(feature = "soapy")]
+mod bursts;
+#[cfg(feature = "soapy")]
 mod clock;
+#[cfg(feature = "soapy")]
 mod device;
+#[cfg(feature = "soapy")]
 mod ffi;
+#[cfg(feature = "soapy")]
 mod format;
+#[cfg(feature = "soapy")]
 mod parameters;
+#[cfg(feature = "soapy")]
 mod quirks;
+#[cfg(feature = "soapy")]
 mod receiver;
+#[cfg(feature = "soapy")]
 mod settings;
+#[cfg(feature = "soapy")]
 mod stream;
 
+#[cfg(feature = "soapy")]
 pub use device::UNITY_GAIN_DB;
-pub(crate) use quirks::TimeStamps;
-pub(crate) use settings::Settings;
+#[cfg(feature = "soapy")]
+pub(crate) use {quirks::TimeStamps, settings::Settings};
 
 /// The name that SoapySDR finds it by.
 pub const DRIVER: &str = "kaflow-testbed";
 
 /// Transmit channels, and receive channels.
+#[cfg(feature = "soapy")]
 pub const CHANNELS: usize = 4;
 
+/// Refuses device arguments that the simulated radio would ignore.
+#[cfg(feature = "soapy")]
+pub(crate) fn check(arguments: &str) -> crate::Result<()> {
+    Settings::check(arguments)
+}
+
+/// There may be one all the same, as a plug-in: it looks at its arguments itself.
+#[cfg(not(feature = "soapy"))]
+pub(crate) fn check(_: &str) -> crate::Result<()> {
+    Ok(())
+}
+
 /// Where a radio is tuned to until somebody tunes it, in Hz.
+#[cfg(feature = "soapy")]
 const FREQUENCY: f64 = 100e6;
 
+#[cfg(feature = "soapy")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     Tx = 0,

@@ -31,10 +31,11 @@ pub(super) const AMPLIFIERS: [&str; 4] = ["rapp", "saleh", "limiter", "none"];
 const CYCLES: &str = "cycles per sample";
 
 /// All of them.
-pub(super) const PARAMETERS: [Parameter; 43] = [
+pub(super) const PARAMETERS: [Parameter; 44] = [
     choice("air", "radios of one process with the same name hear each other", &[]),
     choice("pace", "as long as samples last, or as fast as possible", &["real", "fast"]),
     choice("half_duplex", "receives or transmits, one at a time", &["false", "true"]),
+    choice("reference", "an external clock and its pulses are connected", &["true", "false"]),
     count("seed", "of everything random", ""),
     number("snr_db", "a received power of 1 over the noise, inf for no noise", "dB", -300.0, f64::INFINITY),
     Parameter { range: (0.0, 64.0), ..count("taps", "fading taps, one sample apart, 0 for a wire", "") },

@@ -2,7 +2,7 @@
 
 use num_complex::Complex32;
 
-use super::air::Sent;
+use super::bursts::Sent;
 use super::format::Format;
 use super::{CHANNELS, Settings};
 use crate::Result;

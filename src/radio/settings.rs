@@ -15,6 +15,8 @@ pub(crate) struct Settings {
     pub real_time: bool,
     /// Whether it can only do one of receiving and transmitting at a time.
     pub half_duplex: bool,
+    /// Whether an external clock, with a pulse a second, is connected.
+    pub reference: bool,
     /// Seed of everything that is random.
     pub seed: u64,
     /// Ratio, in dB, of a received mean power of 1 (a saturated amplifier through the mean channel) to the noise; infinity for none.
@@ -56,19 +58,23 @@ impl Default for Settings {
             air: None,
             real_time: true,
             half_duplex: false,
+            reference: true,
             seed: 1,
             snr_db: 30.0,
             taps: 4,
             decay_db: 3.0,
             doppler: 0.0,
             rician_k_db: None,
-            amplifier: Some(Model::Rapp { smoothness: 2.0 }),
+            amplifier: Some(Model::Rapp { smoothness: SMOOTHNESS }),
             impairments: ImpairmentsConfig { delay: 40.0, ..ImpairmentsConfig::default() },
             in_hz: InHz { doppler: Some(10.0), ..InHz::default() },
             quirks: Quirks::default(),
         }
     }
 }
+
+/// The knee of a Rapp amplifier where none is given.
+const SMOOTHNESS: f64 = 2.0;
 
 /// A parameter's place.
 enum Slot<'a> {
@@ -169,9 +175,10 @@ impl Settings {
             "air" => self.air = Some(value.into()),
             "pace" => self.real_time = value == "real",
             "half_duplex" => self.half_duplex = value == "true",
+            "reference" => self.reference = value == "true",
             "amplifier" => {
                 self.amplifier = match value {
-                    "rapp" => Some(Model::Rapp { smoothness: 2.0 }),
+                    "rapp" => Some(Model::Rapp { smoothness: SMOOTHNESS }),
                     "saleh" => Some(Model::saleh()),
                     "limiter" => Some(Model::Limiter),
                     _ => None,
@@ -207,8 +214,8 @@ impl Settings {
         Ok(())
     }
 
-    /// A parameter's value as [`set`](Self::set) reads it; empty where there is none.
-    pub(crate) fn get(&self, key: &str) -> Option<String> {
+    /// A parameter's value as [`set`](Self::set) reads it, at `rate` samples a second. A number always has one: programs read what is listed as a number as a number.
+    pub(crate) fn get(&self, key: &str, rate: f64) -> Option<String> {
         let amplifier = || match &self.amplifier {
             Some(Model::Rapp { .. }) => AMPLIFIERS[0],
             Some(Model::Saleh { .. }) => AMPLIFIERS[1],
@@ -219,21 +226,32 @@ impl Settings {
             "air" => self.air.clone().unwrap_or_default(),
             "pace" => if self.real_time { "real" } else { "fast" }.into(),
             "half_duplex" => self.half_duplex.to_string(),
+            "reference" => self.reference.to_string(),
             "amplifier" => amplifier().into(),
             "smoothness" => match &self.amplifier {
                 Some(Model::Rapp { smoothness }) => smoothness.to_string(),
-                _ => String::new(),
+                _ => SMOOTHNESS.to_string(),
             },
             "time_stamps" => TimeStamps::NAMES[self.quirks.time_stamps as usize].into(),
             "adc_bits" => self.impairments.adc_bits.to_string(),
             "jump" => self.quirks.jump.to_string(),
             "serial" | "label" => String::new(),
-            _ => match self.clone().slot(key)? {
-                Slot::Number(number) => number.to_string(),
-                Slot::Maybe(maybe) => maybe.map_or(String::new(), |number| number.to_string()),
-                Slot::Whole(whole) => whole.to_string(),
-            },
+            _ => self.number(key, rate)?.to_string(),
         })
+    }
+
+    /// A number's value. The two words for a frequency tell the same, whichever was given.
+    fn number(&self, key: &str, rate: f64) -> Option<f64> {
+        let mut copy = self.clone();
+        if let Some(Slot::Maybe(Some(hz))) = copy.slot(&format!("{key}_hz")) {
+            return Some(*hz / rate);
+        }
+        match copy.slot(key)? {
+            Slot::Number(number) => Some(*number),
+            Slot::Whole(whole) => Some(*whole as f64),
+            Slot::Maybe(maybe) if maybe.is_some() => *maybe,
+            Slot::Maybe(_) => Some(key.strip_suffix("_hz").map_or(f64::NEG_INFINITY, |key| self.number(key, 1.0).unwrap_or(0.0) * rate)),
+        }
     }
 
     /// What lies between a transmit and a receive antenna at `rate` samples a second, as the test bed would run it: the amplifier without back-off, the noise below a
@@ -318,7 +336,7 @@ mod tests {
                 None => ((low.max(-1.0) + high.min(1.0)) / 2.0 + 0.0625).to_string(),
             };
             settings.set(parameter.name, &value).unwrap();
-            let read = settings.get(parameter.name).unwrap();
+            let read = settings.get(parameter.name, 1e6).unwrap();
             assert!(read == value || ["serial", "label"].contains(&parameter.name), "{}: {value} became {read}", parameter.name);
         }
     }

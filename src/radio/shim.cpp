@@ -9,6 +9,7 @@
 #include <SoapySDR/Registry.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 
@@ -108,12 +109,17 @@ class Testbed : public SoapySDR::Device {
         return reinterpret_cast<SoapySDR::Stream *>(static_cast<size_t>(direction + 1));
     }
     static int direction(SoapySDR::Stream *stream) { return static_cast<int>(reinterpret_cast<size_t>(stream)) - 1; }
+    static void switched(SoapySDR::Stream *stream, const char *to) {
+        SoapySDR::logf(SOAPY_SDR_DEBUG, "%s: %s %s", DRIVER, direction(stream) == SOAPY_SDR_TX ? "transmitter" : "receiver", to);
+    }
     void closeStream(SoapySDR::Stream *stream) override { ask("close", direction(stream)); }
     size_t getStreamMTU(SoapySDR::Stream *stream) const override { return std::strtoul(ask("mtu", direction(stream)).c_str(), nullptr, 10); }
     int activateStream(SoapySDR::Stream *stream, const int flags, const long long timeNs, const size_t numElems) override {
+        switched(stream, "on");
         return kaflow_radio_activate(radio, direction(stream), flags, timeNs, numElems);
     }
     int deactivateStream(SoapySDR::Stream *stream, const int, const long long) override {
+        switched(stream, "off");
         return kaflow_radio_deactivate(radio, direction(stream));
     }
     int readStream(SoapySDR::Stream *stream, void *const *buffs, const size_t numElems, int &flags, long long &timeNs,
@@ -154,6 +160,7 @@ class Testbed : public SoapySDR::Device {
     using SoapySDR::Device::getGainRange;
     using SoapySDR::Device::setGain;
     void setGain(const int direction, const size_t channel, const std::string &name, const double value) override {
+        if (direction == SOAPY_SDR_TX) SoapySDR::logf(SOAPY_SDR_DEBUG, "%s: transmit gain %s %g dB", DRIVER, name.c_str(), value);
         set(direction, channel, "gain:" + name, value);
     }
     double getGain(const int direction, const size_t channel, const std::string &name) const override {
@@ -190,21 +197,31 @@ class Testbed : public SoapySDR::Device {
     std::vector<double> listBandwidths(const int, const size_t) const override { return {200e3, 1e6, 2e6, 5e6, 10e6, 20e6, 40e6, 56e6}; }
     SoapySDR::RangeList getBandwidthRange(const int direction, const size_t) const override { return range(direction, "bandwidth"); }
 
-    std::vector<std::string> listClockSources() const override { return {"internal"}; }
-    void setClockSource(const std::string &source) override { internal("clock source", source); }
-    std::string getClockSource() const override { return "internal"; }
-    std::vector<std::string> listTimeSources() const override { return {"internal"}; }
-    void setTimeSource(const std::string &source) override { internal("time source", source); }
-    std::string getTimeSource() const override { return "internal"; }
-    bool hasHardwareTime(const std::string &what) const override { return what.empty() && ask("has time") == "1"; }
-    long long getHardwareTime(const std::string &) const override { return kaflow_radio_time(radio); }
-    void setHardwareTime(const long long timeNs, const std::string &) override { kaflow_radio_set_time(radio, timeNs); }
+    std::vector<std::string> listClockSources() const override { return split(ask("sources"), '\n'); }
+    void setClockSource(const std::string &source) override { ask("set source", SOAPY_SDR_RX, 0, "clock", source); }
+    std::string getClockSource() const override { return ask("source", SOAPY_SDR_RX, 0, "clock"); }
+    std::vector<std::string> listTimeSources() const override { return split(ask("sources"), '\n'); }
+    void setTimeSource(const std::string &source) override { ask("set source", SOAPY_SDR_RX, 0, "time", source); }
+    std::string getTimeSource() const override { return ask("source", SOAPY_SDR_RX, 0, "time"); }
+    // As SoapyUHD has it: "PPS" is the time at the last pulse, and what is set then holds from the next one on.
+    bool hasHardwareTime(const std::string &what) const override { return (what.empty() || what == "PPS") && ask("has time") == "1"; }
+    long long getHardwareTime(const std::string &what) const override {
+        return what == "PPS" ? std::strtoll(ask("pulse").c_str(), nullptr, 10) : kaflow_radio_time(radio);
+    }
+    void setHardwareTime(const long long timeNs, const std::string &what) override {
+        if (what == "PPS") ask("set at pulse", SOAPY_SDR_RX, 0, "", std::to_string(timeNs));
+        else kaflow_radio_set_time(radio, timeNs);
+    }
 
     std::vector<std::string> listSensors() const override { return split(ask("sensors"), '\n'); }
-    SoapySDR::ArgInfo getSensorInfo(const std::string &key) const override { return sensor(key, SoapySDR::ArgInfo::INT); }
+    SoapySDR::ArgInfo getSensorInfo(const std::string &key) const override {
+        return sensor(key, key == "ref_locked" ? SoapySDR::ArgInfo::BOOL : SoapySDR::ArgInfo::INT, readSensor(key));
+    }
     std::string readSensor(const std::string &key) const override { return ask("sensor", SOAPY_SDR_RX, 0, key); }
     std::vector<std::string> listSensors(const int direction, const size_t) const override { return split(ask("channel sensors", direction), '\n'); }
-    SoapySDR::ArgInfo getSensorInfo(const int, const size_t, const std::string &key) const override { return sensor(key, SoapySDR::ArgInfo::STRING); }
+    SoapySDR::ArgInfo getSensorInfo(const int direction, const size_t channel, const std::string &key) const override {
+        return sensor(key, SoapySDR::ArgInfo::STRING, readSensor(direction, channel, key));
+    }
     std::string readSensor(const int direction, const size_t channel, const std::string &key) const override {
         return ask("sensor", direction, channel, key);
     }
@@ -218,6 +235,8 @@ class Testbed : public SoapySDR::Device {
             info.value = field[1];
             info.units = field[3];
             info.options = split(field[6], '|');
+            // SoapySDR's C interface counts the options by their names.
+            info.optionNames = info.options;
             info.description = field[7];
             if (field[2] == "bool") info.type = SoapySDR::ArgInfo::BOOL;
             else if (field[2] == "string") info.type = SoapySDR::ArgInfo::STRING;
@@ -246,14 +265,13 @@ class Testbed : public SoapySDR::Device {
         const auto ends = split(ask("range", direction, 0, name), '\n');
         return {SoapySDR::Range(std::strtod(ends[0].c_str(), nullptr), std::strtod(ends[1].c_str(), nullptr), std::strtod(ends[2].c_str(), nullptr))};
     }
-    static SoapySDR::ArgInfo sensor(const std::string &key, SoapySDR::ArgInfo::Type type) {
+    // With what it reads: GNU Radio takes it from here.
+    static SoapySDR::ArgInfo sensor(const std::string &key, SoapySDR::ArgInfo::Type type, const std::string &value) {
         SoapySDR::ArgInfo info;
+        info.value = value;
         info.key = info.name = key;
         info.type = type;
         return info;
-    }
-    static void internal(const char *what, const std::string &source) {
-        if (source != "internal") throw std::runtime_error(std::string(what) + " must be internal, got " + source);
     }
 
     void *radio;
@@ -283,6 +301,8 @@ SoapySDR::KwargsList find(const SoapySDR::Kwargs &args) {
 
 SoapySDR::Device *make(const SoapySDR::Kwargs &args) { return new Testbed(args); }
 
-SoapySDR::Registry registration(DRIVER, &find, &make, SOAPY_SDR_ABI_VERSION);
+// A program that it is linked into, kaflow itself, needs no plug-in beside it.
+const bool known = SoapySDR::Registry::listFindFunctions().count(DRIVER) != 0;
+const std::unique_ptr<SoapySDR::Registry> registration(known ? nullptr : new SoapySDR::Registry(DRIVER, &find, &make, SOAPY_SDR_ABI_VERSION));
 
 }  // namespace

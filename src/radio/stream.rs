@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use num_complex::Complex32;
 
-use super::air::{Event, Sent};
-use super::device::{Failure, Radio, lock};
+use super::air::Event;
+use super::bursts::Sent;
+use super::device::{Failure, Radio, amplitude, lock};
 use super::format::Format;
 use super::quirks::{Course, Quirks};
 use super::receiver::{Receiver, Tuned};
@@ -215,6 +216,8 @@ impl Radio {
         }
         if strike.vanish {
             self.gone.store(true, Ordering::Relaxed);
+            // A writer does not wait for a receiver that is gone.
+            self.air.stop_listening();
             return Err(Failure::Gone);
         }
         if strike.stall {
@@ -280,8 +283,10 @@ impl Radio {
     /// Brings `count` samples through the channel, as far as they come before the deadline.
     fn fill(&self, rx: &mut RxStream, count: usize, deadline: Instant) {
         let Some(receiver) = &mut rx.receiver else { return };
+        let grain = self.air.grain();
         while receiver.ready() < count {
-            let Some(heard) = self.air.take((count - receiver.ready()).min(BLOCK), deadline, &mut rx.sent) else { return };
+            let most = (count - receiver.ready()).max(grain).min(BLOCK);
+            let Some(heard) = self.air.take(most, deadline, &mut rx.sent) else { return };
             if heard.lost > 0 {
                 // What waits to be read and what is under way in the channel is older than the loss: it goes with it.
                 rx.stale = receiver.ready() + rx.echo;
@@ -333,7 +338,7 @@ impl Radio {
         }
         let mut guard = lock(&self.tx);
         let tx = guard.as_mut().filter(|tx| tx.active).ok_or(Failure::NotSupported)?;
-        let space = self.air.space(Instant::now() + timeout);
+        let space = self.air.space(wanted as u64, Instant::now() + timeout);
         if space == 0 && wanted > 0 {
             return Err(Failure::Timeout);
         }
@@ -353,7 +358,7 @@ impl Radio {
                     let _ = amplifier.set_ibo_db(-drive_db);
                     amplifier.process(out);
                 }
-                None => out.iter_mut().for_each(|z| *z *= 10f64.powf(drive_db / 20.0) as f32),
+                None => out.iter_mut().for_each(|z| *z *= amplitude(drive_db)),
             }
         }
         tx.written += count as u64;
@@ -364,7 +369,8 @@ impl Radio {
 
     /// The next event of a stream, and the time of the sample that it happened to.
     pub(super) fn status(&self, direction: Direction, timeout: Duration) -> (Failure, Option<i64>) {
-        if direction == Direction::Rx || !self.air.transmitting() {
+        // A transmitter that is not active yet has nothing to tell: who asks then must not be told never to ask again.
+        if direction == Direction::Rx {
             return (Failure::NotSupported, None);
         }
         let time = |time_ns: i64| self.has_time().then_some(time_ns);

@@ -4,6 +4,8 @@
 mod command;
 mod faults;
 mod quirks;
+mod settings;
+mod stop;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

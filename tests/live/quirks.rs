@@ -6,12 +6,16 @@ use serde_json::Value as Json;
 
 /// Runs the command on the simulated radio with a quirk; gives how it ended, what it said and what it wrote.
 fn live(quirk: &str, seconds: &str) -> (bool, String, Option<Json>) {
+    live_with(quirk, seconds, &[])
+}
+
+fn live_with(quirk: &str, seconds: &str, arguments: &[&str]) -> (bool, String, Option<Json>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("found.json");
     let device = format!("driver=kaflow-testbed,pace=fast,taps=2,doppler_hz=20,snr_db=30,{quirk}");
     let mut command = Command::new(env!("CARGO_BIN_EXE_kaflow"));
     command.args(["live", "--device", &device, "--rate", "5e6", "--seconds", seconds, "--tx-gain", "46", "--rx-gain", "28"]);
-    command.args(["--filter", "nlms", "--skip", "500000", "--json"]).arg(&path).stdin(Stdio::null());
+    command.args(["--filter", "nlms", "--skip", "500000"]).args(arguments).arg("--json").arg(&path).stdin(Stdio::null());
     let output = command.output().unwrap();
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let found = std::fs::read_to_string(&path).ok().map(|text| serde_json::from_str(&text).unwrap());
@@ -76,6 +80,7 @@ fn a_carrier_and_a_slow_clock_cost_nothing() {
 #[test]
 fn two_clocks_cost_a_decibel_at_most() {
     as_good_as_quiet(&["sample_offset_ppm=10", "sample_offset_ppm=-20"], 1.0);
+    as_good_as_quiet(&["sample_offset_ppm=50,carrier_offset_hz=2000", "sample_offset_ppm=-50,carrier_offset_hz=-2000"], 1.0);
 }
 
 #[test]
@@ -86,6 +91,28 @@ fn a_radio_that_falls_silent_ends_the_run_with_its_report_and_an_error() {
         let samples = found.unwrap()["filters"][0]["samples"].as_u64().unwrap();
         assert!((2_000_000..=3_000_000).contains(&samples), "{quirk}: {samples}");
     }
+}
+
+#[test]
+fn a_radio_that_comes_back_goes_on_behind_a_gap_and_the_samples_add_up() {
+    // Gone after 1,500,000 samples, again and again.
+    let (ok, text, found) = live_with("vanish_after=1500000", "0.8", &["--reconnect", "5"]);
+    let found = found.unwrap();
+    assert!(ok && text.contains("reconnects: "), "{text}");
+    let count = |name: &str| found[name].as_u64().unwrap();
+    let (tracked, radio) = (found["filters"][0]["samples"].as_u64().unwrap(), &found["radio"]);
+    assert_eq!(tracked + count("doubtful_samples") + count("rim_samples"), 4_000_000, "{text}");
+    // Two gaps lie in what was asked for, and the driver may have read on.
+    let returns = radio["reconnects"].as_f64().unwrap();
+    assert!(returns >= 2.0 && radio["gaps"] == radio["unknown_gaps"] && radio["gaps"] == returns, "{radio}");
+    assert_eq!(found["alignment"]["searches"], 3, "{text}");
+    let quiet = nmse_db("seed=1");
+    assert!(found["filters"][0]["nmse_db"].as_f64().unwrap() - quiet < 0.5, "quiet {quiet:.2} dB: {text}");
+    // One that only brings nothing any more comes back as well.
+    let (ok, text, _) = live_with("stall_every=2000000,stall=1000000000", "0.8", &["--reconnect", "5", "--timeout", "0.3"]);
+    assert!(ok && text.contains("reconnects: "), "{text}");
+    let (ok, text, _) = live_with("hang_after=2000000", "5", &["--reconnect", "1", "--timeout", "0.3"]);
+    assert!(!ok && text.contains("has brought nothing for 0.3 s") && text.contains("NMSE dB"), "{text}");
 }
 
 #[test]

@@ -14,11 +14,13 @@ pub(super) struct KeepUp {
     dropped: u64,
     /// Times that the driver itself was too slow, in either direction.
     driver: u64,
+    /// Times that a lost radio has come back.
+    returns: u64,
 }
 
 impl KeepUp {
     pub(super) fn new(adaptive: bool, budgets: Vec<Option<f64>>) -> Self {
-        Self { adaptive, budgets: budgets.into_iter().map(|budget| (budget, 0)).collect(), received: 0, dropped: 0, driver: 0 }
+        Self { adaptive, budgets: budgets.into_iter().map(|budget| (budget, 0)).collect(), received: 0, dropped: 0, driver: 0, returns: 0 }
     }
 
     pub(super) fn look(&mut self, view: &View<'_>, health: &Health) {
@@ -27,6 +29,10 @@ impl KeepUp {
         (self.received, self.dropped) = (received, dropped);
         let driver = health.overflows.load(Ordering::Relaxed) + health.underflows.load(Ordering::Relaxed);
         let struggled = driver > std::mem::replace(&mut self.driver, driver);
+        let returns = health.reconnects.load(Ordering::Relaxed);
+        if returns > std::mem::replace(&mut self.returns, returns) {
+            note!("the radio was lost and has come back: the gap is marked, and nobody knows how long it is");
+        }
         if lost > 0 {
             note!("the filters do not keep up: {lost} samples were dropped in the last second, at marked places");
         } else if struggled {

@@ -3,7 +3,9 @@
 mod keep_up;
 mod linearize;
 mod options;
+mod radio;
 mod rate;
+mod read_back;
 mod recorder;
 mod sweep;
 mod tuner;
@@ -28,12 +30,12 @@ use super::run::{
     input::{self, LONGEST_FRAME},
     report,
 };
-use crate::blocks::{Drive, End, Health, IqSink, Radio, RadioConfig, SyncStatus, Track};
+use crate::blocks::{Drive, Health, IqSink, Radio, RadioConfig, SyncStatus, Track};
 use crate::filter::registry::Settings;
 use crate::flowgraphs::track::{self as graph, Filter, Outcome, Plan, Source, View, Watch};
 use crate::iq::{Recording, State};
 use crate::ofdm::{self, Code, RandomBits, Transmitter};
-use crate::{Error, Result, files, metrics, radio};
+use crate::{Error, Result, files, metrics};
 use keep_up::KeepUp;
 use linearize::Linearizing;
 
@@ -63,10 +65,9 @@ pub(super) fn run(args: Args) -> Result<()> {
     args.check_outputs(sweep.is_some())?;
     // What is wrong with the rest shows at any rate.
     args.config(args.rate.unwrap_or(1e6))?;
-    let (frame, _) = frame(&args, args.rate.unwrap_or(1e6))?;
     let rate = match args.rate {
         Some(rate) => rate,
-        None => rate::sustained(&choices, &frame, args.filters.taps, args.channel.len())?,
+        None => rate::sustained(&choices, &frame(&args, 1e6)?.0, args.filters.taps, args.radio.channel.len())?,
     };
     let config = args.config(rate)?;
     let (frame, waveform) = self::frame(&args, rate)?;
@@ -99,11 +100,11 @@ pub(super) fn run(args: Args) -> Result<()> {
 fn frame(args: &Args, rate: f64) -> Result<(Vec<Complex32>, Option<ofdm::Config>)> {
     if let Some(path) = &args.tx {
         let mut recording = understood(Recording::open(path, args.format)?)?;
+        input::check_frame(&recording)?;
         let frame = recording.read_up_to(LONGEST_FRAME)?;
         let power = metrics::power(&frame);
-        if power == 0.0 || recording.len() > LONGEST_FRAME as u64 {
-            let problem = "must be one frame that the transmitter repeats: at most 1048576 samples, not silent";
-            return Err(Error::file(path, "samples", problem));
+        if power == 0.0 {
+            return Err(Error::file(path, "samples", "are all zero: they must be the frame that the transmitter repeats"));
         }
         return Ok((frame.iter().map(|z| z * power.sqrt().recip() as f32).collect(), None));
     }
@@ -132,10 +133,10 @@ fn allow(args: &Args, config: &RadioConfig) -> Result<()> {
     note!(
         "{} is going to transmit at {} MHz, {} MHz wide: you need the right to transmit there",
         tx.device,
-        config.frequency / 1e6,
+        tx.frequency.unwrap_or(config.frequency) / 1e6,
         config.rate / 1e6
     );
-    if args.freq.is_some() || args.yes {
+    if args.freq.or(args.radio.tx_freq).is_some() || args.yes {
         return Ok(());
     }
     let refused = || Error::parameter("freq", "given, or --yes, before a real device transmits", "neither");
@@ -149,14 +150,21 @@ fn allow(args: &Args, config: &RadioConfig) -> Result<()> {
     if answer.trim().eq_ignore_ascii_case("y") { Ok(()) } else { Err(refused()) }
 }
 
+/// An argument of a device, here or, as SoapyRemote passes it on, at another host.
+fn argument(device: &str, name: &str) -> Option<String> {
+    let args = soapysdr::Args::from(device);
+    let there = args.get("driver") == Some("remote");
+    args.get(if there { format!("remote:{name}") } else { name.into() }.as_str()).map(str::to_owned)
+}
+
 /// Whether nothing leaves the computer.
 fn simulated(device: &str) -> bool {
-    soapysdr::Args::from(device).get("driver") == Some(radio::DRIVER)
+    argument(device, "driver").as_deref() == Some(crate::radio::DRIVER)
 }
 
 /// Whether a device can wait for a slow reader: a simulated one that is not paced.
 fn patient(device: &str) -> bool {
-    simulated(device) && soapysdr::Args::from(device).get("pace") == Some("fast")
+    simulated(device) && argument(device, "pace").as_deref() == Some("fast")
 }
 
 /// What all runs of a command have in common.
@@ -176,18 +184,20 @@ impl Session<'_> {
         let sight = input::Sight { taps: self.args.filters.taps, advance, equalize: false };
         let survey = input::of_frame(self.frame, sight)?;
         let radio = Radio::open(config)?;
-        let (rate, health) = (radio.rate(), radio.health());
+        let (rate, health, devices) = (radio.rate(), radio.health(), radio.devices());
+        let centre = config.rx.as_ref().and_then(|rx| rx.frequency).unwrap_or(config.frequency);
+        read_back::warn(config, &devices);
         let samples = seconds.map(|seconds| (seconds * rate) as u64);
         let every = samples.map_or(4096, |n| (n / 400).clamp(16, 4096));
         let (mut settings, mut channels) = (Vec::<Settings>::new(), Vec::new());
-        for channel in &self.args.channel {
+        for channel in &self.args.radio.channel {
             let mut filters = Vec::new();
             settings.clear();
             for choice in self.choices {
                 let (settled, tracker) = choice.settle(survey.power, survey.advance)?;
                 settings.push(settled);
                 let name = choice.recipe.name;
-                let name = if self.args.channel.len() > 1 { format!("{name} rx{channel}") } else { name.to_owned() };
+                let name = if self.args.radio.channel.len() > 1 { format!("{name} rx{channel}") } else { name.to_owned() };
                 let track = Track::new(tracker).metrics_every(every, self.args.output.skip).observed();
                 let first = channels.is_empty() && filters.is_empty();
                 let error = self
@@ -195,16 +205,16 @@ impl Session<'_> {
                     .cancel
                     .as_deref()
                     .filter(|_| first)
-                    .map(|path| recorder::cancelled(path, rate, config.frequency, self.args.output.force));
+                    .map(|path| recorder::cancelled(path, rate, centre, self.args.output.force));
                 filters.push(Filter { name, track, prediction: None, error: error.transpose()? });
             }
             channels.push(filters);
         }
-        let budgets = self.args.channel.iter().flat_map(|_| settings.iter().map(|s| s.number("budget").ok())).collect();
+        let budgets = self.args.radio.channel.iter().flat_map(|_| settings.iter().map(|s| s.number("budget").ok())).collect();
         let mut subject = Subject {
-            source: ends(config),
+            source: read_back::ends(config),
             level: None,
-            facts: facts(config, &radio),
+            facts: read_back::facts(config, rate, &devices),
             sample_rate: Some(rate),
             real: false,
             waveform: self.waveform.clone().map(|config| Waveform { config, sent: Sent::Repeated(self.frame.to_vec()) }),
@@ -219,7 +229,7 @@ impl Session<'_> {
         let record = record.map(|folder| recorder::Recorder {
             folder,
             facts: &subject.facts,
-            frequency: config.frequency,
+            frequency: centre,
             rate,
             force: self.args.output.force,
         });
@@ -228,8 +238,8 @@ impl Session<'_> {
         let ends = Ends {
             recorder: recorder.clone(),
             tuner: Some(Box::new(tuner::Dials::new(&radio, config, self.args.backoff))),
-            centre_hz: Some(config.frequency),
-            channels: self.args.channel.clone(),
+            centre_hz: Some(centre),
+            channels: self.args.radio.channel.clone(),
         };
         let mut dashboard = Dashboard::start(&self.args.serve, &subject, ends)?;
         let plan = Plan {
@@ -263,6 +273,7 @@ impl Session<'_> {
             record.tie()?;
         }
         note!("{health}");
+        read_back::renew(&mut subject.facts, config, &devices);
         subject.level = Some((health.rx.mean_dbfs(), health.rx.peak_dbfs(), health.rx.clipped()));
         subject.facts.extend(self.listener.iter().map(|listener| ("packets", listener.figures())));
         subject.facts.extend(self.linearizing.iter().map(|linearizing| (linearize::FACT, linearizing.figures(&health))));
@@ -277,35 +288,6 @@ impl Session<'_> {
         }
         Ok((subject, outcome))
     }
-}
-
-/// The devices in words.
-fn ends(config: &RadioConfig) -> String {
-    let device = |end: &Option<End>| end.as_ref().map(|end| end.device.clone()).unwrap_or_default();
-    let (tx, rx) = (device(&config.tx), device(&config.rx));
-    let ends = match tx.as_str() {
-        "" => format!("to {rx}"),
-        _ if tx == rx => rx,
-        _ => format!("from {tx} to {rx}"),
-    };
-    format!("{ends} at {} MHz, {} MS/s", config.frequency / 1e6, config.rate / 1e6)
-}
-
-/// What the report says of the radio: as it was read back from it, where it tells.
-fn facts(config: &RadioConfig, radio: &Radio) -> Vec<(&'static str, serde_json::Value)> {
-    let mut facts = vec![("date", json!(recorder::now())), ("device", json!(ends(config)))];
-    facts.push(("rate_hz", json!(radio.rate())));
-    for (name, direction) in [("tx", soapysdr::Direction::Tx), ("rx", soapysdr::Direction::Rx)] {
-        let Some(told) = radio.read_back(direction) else { continue };
-        let told = json!({
-            "frequency_hz": told.frequency,
-            "gain_db": told.gain,
-            "bandwidth_hz": told.bandwidth,
-            "antenna": told.antenna,
-        });
-        facts.push((name, told));
-    }
-    facts
 }
 
 /// What to say when there is nothing to report.

@@ -1,10 +1,10 @@
 //! The command line of `kaflow live`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::linearize::LinearizeArgs;
-use crate::blocks::{End, RadioConfig, check_device};
+use super::radio::{RadioArgs, Wish};
+use crate::blocks::{RadioConfig, check_device};
 use crate::cli::outputs::Outputs;
 use crate::cli::receive::Listener;
 use crate::cli::run::arguments::{FilterArgs, OutputArgs};
@@ -16,7 +16,11 @@ use crate::{Error, Result, iq, ofdm};
 /// Track a channel live: transmit clipped OFDM, receive it, and predict what is received, with any SoapySDR radio.
 ///
 /// A full-duplex radio with --device, two radios with --tx-device and --rx-device, or --rx-only with the frame that another box repeats. driver=kaflow-testbed is a simulated radio: nothing is
-/// transmitted.
+/// transmitted. `kaflow devices --probe` lists what a radio has.
+///
+/// The delay in the report and its JSON is that from transmitter to receiver where the radio has time stamps: through a cable of known length it calibrates what the radio itself adds.
+///
+/// Before the stream has started the transmit gain is as low as it can be; at any end the transmitter stops first.
 #[derive(clap::Args)]
 pub(in crate::cli) struct Args {
     /// Device arguments of a full-duplex radio, with driver=..., as `kaflow devices` lists them
@@ -31,7 +35,7 @@ pub(in crate::cli) struct Args {
     /// Transmit nothing: another box repeats the frame in --tx
     #[arg(long, requires = "tx")]
     rx_only: bool,
-    /// One frame that is repeated (SigMF, WAV, raw), instead of our own OFDM
+    /// One frame that is repeated (SigMF, WAV, raw), of up to 8,388,608 samples, instead of our own OFDM
     #[arg(long, value_name = "FILE")]
     pub(super) tx: Option<PathBuf>,
     /// Format of a raw --tx file: cf32_le, ci16_le, ...
@@ -49,27 +53,6 @@ pub(in crate::cli) struct Args {
     /// Receive gain in dB; or of one element, NAME=DB, any number of times
     #[arg(long, value_name = "DB", allow_negative_numbers = true)]
     rx_gain: Vec<String>,
-    /// Receive antenna
-    #[arg(long)]
-    antenna: Option<String>,
-    /// Transmit antenna
-    #[arg(long)]
-    tx_antenna: Option<String>,
-    /// Receive channel, or several: 0,1,2,3. Each has filters of its own
-    #[arg(long, value_delimiter = ',', default_value = "0", value_parser = whole::<usize>)]
-    pub(super) channel: Vec<usize>,
-    /// Transmit channel
-    #[arg(long, value_name = "N", default_value = "0", value_parser = whole::<usize>)]
-    tx_channel: usize,
-    /// Bandwidth of the analogue filters in Hz
-    #[arg(long)]
-    bandwidth: Option<f64>,
-    /// Clock source of the device
-    #[arg(long)]
-    clock_source: Option<String>,
-    /// Time source of the device
-    #[arg(long)]
-    time_source: Option<String>,
     /// Stop after so many seconds
     #[arg(long, allow_negative_numbers = true)]
     pub(super) seconds: Option<f64>,
@@ -85,12 +68,6 @@ pub(in crate::cli) struct Args {
     /// OFDM symbols in the frame that is repeated
     #[arg(long, value_name = "N", default_value = "50", value_parser = whole::<usize>)]
     symbols: usize,
-    /// Samples that may wait between the driver and the filters
-    #[arg(long, value_name = "SAMPLES", default_value_t = RadioConfig::QUEUE, value_parser = whole::<usize>)]
-    queue: usize,
-    /// Seconds without a sample after which a radio counts as dead
-    #[arg(long, value_name = "SECONDS", default_value_t = RadioConfig::TIMEOUT.as_secs_f64())]
-    timeout: f64,
     /// Shrink the filters' budget when they do not keep up
     #[arg(long)]
     pub(super) adaptive_budget: bool,
@@ -117,6 +94,8 @@ pub(in crate::cli) struct Args {
     /// Parameters from a file, as tune writes it
     #[arg(long, value_name = "FILE.toml")]
     pub(super) params: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Radio")]
+    pub(super) radio: RadioArgs,
     #[command(flatten)]
     pub(super) output: OutputArgs,
     #[command(flatten)]
@@ -147,13 +126,7 @@ impl Args {
 
     /// What is opened, and how.
     pub(super) fn config(&self, rate: f64) -> Result<RadioConfig> {
-        for (name, value) in [
-            ("freq", self.freq),
-            ("rate", Some(rate)),
-            ("seconds", self.seconds),
-            ("bandwidth", self.bandwidth),
-            ("timeout", Some(self.timeout)),
-        ] {
+        for (name, value) in [("freq", self.freq), ("rate", Some(rate)), ("seconds", self.seconds)] {
             if let Some(value) = value.filter(|v| !(v.is_finite() && *v > 0.0)) {
                 return Err(Error::parameter(name, "more than 0", value));
             }
@@ -168,42 +141,21 @@ impl Args {
             Some(tx) => Some(tx),
             None => return Err(missing("tx-device")),
         };
-        if let Some((_, twice)) = self.channel.iter().enumerate().find(|(n, channel)| self.channel[..*n].contains(channel)) {
-            return Err(Error::parameter("channel", "each given once", twice));
+        if self.radio.channel.len() > 1 && (self.record.is_some() || self.sweep_tx_gain.is_some()) {
+            return Err(Error::parameter("channel", "one alone with --record and --sweep-tx-gain", self.radio.channel.len()));
         }
-        if self.channel.len() > 1 && (self.record.is_some() || self.sweep_tx_gain.is_some()) {
-            return Err(Error::parameter("channel", "one alone with --record and --sweep-tx-gain", self.channel.len()));
-        }
-        let end = |device: &String, channels: &[usize], antenna: &Option<String>, gains: &[String], name: &str| -> Result<End> {
-            check_device(device)?;
-            let (gain, gains) = split_gains(name, gains)?;
-            Ok(End {
-                channels: channels.to_vec(),
-                antenna: antenna.clone(),
-                gain,
-                gains,
-                bandwidth: self.bandwidth,
-                ..End::new(device.as_str())
-            })
-        };
-        let mut tx = tx.map(|tx| end(tx, &[self.tx_channel], &self.tx_antenna, &self.tx_gain, "tx-gain")).transpose()?;
+        [Some(rx), tx].into_iter().flatten().try_for_each(|device| check_device(device))?;
+        let wish = |device, gains| Wish { device, gains };
+        let frequency = self.freq.unwrap_or(5.4e9);
+        let config = self.radio.config(wish(rx, &self.rx_gain), tx.map(|tx| wish(tx, &self.tx_gain)), frequency, rate)?;
+        let mut tx = config.tx;
         if let Some(tx) = tx.as_mut().filter(|tx| super::simulated(&tx.device) && tx.gain.is_none() && tx.gains.is_empty()) {
             // Without a wish the simulated amplifier is driven into saturation, or up to it: what this is about should show.
             let at = if self.linearize.wanted() { LINEARIZED } else { SATURATED };
             tx.gain = Some((at + self.backoff).clamp(0.0, 60.0));
         }
         let patient = super::patient(rx) && tx.as_ref().is_none_or(|tx| super::patient(&tx.device));
-        Ok(RadioConfig {
-            rx: Some(end(rx, &self.channel, &self.antenna, &self.rx_gain, "rx-gain")?),
-            tx,
-            frequency: self.freq.unwrap_or(5.4e9),
-            rate,
-            clock_source: self.clock_source.clone(),
-            time_source: self.time_source.clone(),
-            queue: self.linearize.queue(self.queue),
-            timeout: Duration::try_from_secs_f64(self.timeout).unwrap_or(Duration::MAX),
-            patient,
-        })
+        Ok(RadioConfig { tx, patient, queue: self.linearize.queue(config.queue), ..config })
     }
 
     /// What listens for packets, if anything is to.
@@ -250,19 +202,3 @@ impl Args {
 const SATURATED: f64 = 46.0;
 /// And the one 9 dB below, where predistortion helps.
 const LINEARIZED: f64 = 31.0;
-
-/// Gain elements by name, in dB.
-type Elements = Vec<(String, f64)>;
-
-/// The overall gain and those of elements.
-fn split_gains(name: &str, gains: &[String]) -> Result<(Option<f64>, Elements)> {
-    let number = |text: &str| text.trim().parse::<f64>().map_err(|_| Error::parameter(name, "a number of dB, or NAME=DB", text));
-    let (mut overall, mut elements) = (None, Vec::new());
-    for gain in gains {
-        match gain.split_once('=') {
-            Some((element, db)) => elements.push((element.trim().to_owned(), number(db)?)),
-            None => overall = Some(number(gain)?),
-        }
-    }
-    Ok((overall, elements))
-}

@@ -62,6 +62,6 @@ pub(super) fn sustained(choices: &[Choice], frame: &[Complex32], taps: usize, ch
     let most = SHARE / slowest.max(work / cores);
     let rate = RATES.into_iter().find(|rate| *rate <= most).unwrap_or(RATES[RATES.len() - 1]);
     let names: Vec<_> = choices.iter().map(|choice| choice.recipe.name).collect();
-    eprintln!("kaflow: {} MS/s is what this machine sustains with {}; --rate asks for another", rate / 1e6, names.join(", "));
+    note!("{} MS/s is what this machine sustains with {}; --rate asks for another", rate / 1e6, names.join(", "));
     Ok(rate)
 }

@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 use serde_json::json;
 
 use super::Session;
-use crate::blocks::RadioConfig;
+use crate::blocks::{RadioConfig, Stretch};
 use crate::cli::run::{learned, ranked, report};
 use crate::cli::{interrupt, outputs};
 use crate::dsp::db;
 use crate::metrics::{AmCurve, AmPoint};
 use crate::plot::{AmplifierCurve, am_am_pm};
-use crate::{Complex64, Error, Result, files};
+use crate::{Complex32, Complex64, Error, Result, files};
 
 /// Points of an AM/AM curve, and samples without which a point is none.
 const BINS: usize = 24;
@@ -63,7 +63,8 @@ fn level(session: &Session<'_>, config: &RadioConfig, gain: f64) -> Result<(Leve
     let (subject, outcome) = session.run(config, Some(session.args.seconds.unwrap_or(SECONDS)))?;
     let filters = ranked(&subject, &outcome);
     // The channel that the best filter with taps saw is taken out; without one there is no curve.
-    let pairs = filters.iter().filter_map(|f| f.stretch()).map(|stretch| learned::without_channel(stretch)).find(|pairs| !pairs.is_empty());
+    let mut pairs = filters.iter().filter_map(|f| f.stretch()).map(|stretch| learned::without_channel(&steadied(stretch)));
+    let pairs = pairs.find(|pairs| !pairs.is_empty());
     let level = Level {
         gain,
         filters: outcome.filters.iter().map(|(name, summary)| (name.clone(), summary.series.total().nmse_db())).collect(),
@@ -72,6 +73,40 @@ fn level(session: &Session<'_>, config: &RadioConfig, gain: f64) -> Result<(Leve
         pairs: pairs.unwrap_or_default(),
     };
     Ok((level, outcome.fault))
+}
+
+/// Portraits over which taps are averaged, at most: as many as leave the least error.
+const AVERAGED: [usize; 4] = [4, 16, 64, 256];
+
+/// What a filter with taps and no curve would have predicted with calmer taps: those of one that learns fast tremble with every sample, at the large ones most, and what they leave looks like a
+/// curve then.
+fn steadied(stretch: &Stretch) -> Stretch {
+    let taps: Vec<&[Complex64]> = stretch.portraits.iter().map(|portrait| &portrait.taps[..]).collect();
+    let count = taps.first().map_or(0, |taps| taps.len());
+    if count == 0 || stretch.portraits.iter().any(|p| p.taps.len() != count || !p.gain.is_empty()) {
+        return stretch.clone();
+    }
+    let energy = |s: &Stretch| s.error()[s.target.len() / 2..].iter().map(|e| f64::from(e.norm_sqr())).sum::<f64>();
+    let calmer = |width: usize| {
+        let mut calm = stretch.clone();
+        for (k, portrait) in calm.portraits.iter_mut().enumerate() {
+            let around = &taps[k.saturating_sub(width / 2)..taps.len().min(k + width / 2 + 1)];
+            let mean = |l: usize| around.iter().map(|taps| taps[l]).sum::<Complex64>() / around.len() as f64;
+            portrait.taps = (0..count).map(mean).collect();
+        }
+        for t in count - 1..stretch.target.len() {
+            let Some(portrait) = calm.portraits.get(t / Stretch::PIECE) else { break };
+            let sum: Complex64 = portrait.taps.iter().zip(stretch.input[..=t].iter().rev()).map(|(h, x)| h * wide(*x)).sum();
+            calm.prediction[t] = Complex32::new(sum.re as f32, sum.im as f32);
+        }
+        calm
+    };
+    let all = AVERAGED.into_iter().map(calmer).chain([stretch.clone()]);
+    all.min_by(|a, b| energy(a).total_cmp(&energy(b))).unwrap_or_default()
+}
+
+fn wide(z: Complex32) -> Complex64 {
+    Complex64::new(z.re.into(), z.im.into())
 }
 
 /// What all levels together say of the amplifier.

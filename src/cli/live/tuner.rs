@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use serde_json::{Map, Value, json};
-use soapysdr::{Device, Direction};
+use soapysdr::{Args, Device, Direction};
 
-use crate::blocks::{Health, Radio, RadioConfig};
+use crate::blocks::{Devices, End, Health, Radio, RadioConfig};
 use crate::cli::run::dashboard::Tuner;
 use crate::{Error, Result};
 
 /// What can be changed, and within what.
 pub(super) struct Dials {
-    rx: Option<(Device, Vec<usize>)>,
-    tx: Option<(Device, Vec<usize>)>,
+    devices: Arc<Devices>,
+    /// Centre frequency of the ends that have none of their own, in Hz.
+    frequency: f64,
     dials: Vec<Dial>,
     /// The factor on what is transmitted, as the bits of an f32.
     drive: Arc<AtomicU32>,
@@ -39,16 +40,11 @@ const MHZ: f64 = 1e6;
 impl Dials {
     /// The settings of a radio as it was opened: the transmitter's gain and level only ever go down from there.
     pub(super) fn new(radio: &Radio, config: &RadioConfig, backoff_db: f64) -> Self {
-        let end = |device: Option<&Device>, channels: &[usize]| device.map(|device| (device.clone(), channels.to_vec()));
-        let channels = |end: &Option<crate::blocks::End>| end.as_ref().map(|end| end.channels.clone()).unwrap_or_default();
-        let (rx, tx) = (end(radio.rx_device(), &channels(&config.rx)), end(radio.tx_device(), &channels(&config.tx)));
+        let devices = radio.devices();
         let mut dials = Vec::new();
-        let ends = [(&rx, Direction::Rx), (&tx, Direction::Tx)];
-        let first = |channels: &[usize]| channels.first().copied().unwrap_or(0);
         let mut range: Option<(f64, f64)> = None;
-        for (end, direction) in &ends {
-            let Some((device, channels)) = end else { continue };
-            let ranges = device.frequency_range(*direction, first(channels)).unwrap_or_default();
+        for (device, end, direction) in ends(&devices) {
+            let ranges = device.frequency_range(direction, first(end)).unwrap_or_default();
             let low = ranges.iter().map(|r| r.minimum).fold(f64::INFINITY, f64::min);
             let high = ranges.iter().map(|r| r.maximum).fold(f64::NEG_INFINITY, f64::max);
             if low <= high {
@@ -58,47 +54,53 @@ impl Dials {
         if let Some((low, high)) = range.filter(|(low, high)| low < high) {
             dials.push(Dial { name: "frequency", label: "Frequency", unit: "MHz", low: low / MHZ, high: high / MHZ });
         }
-        for (end, direction) in &ends {
-            let Some((device, channels)) = end else { continue };
-            let channel = first(channels);
-            let (Ok(range), Ok(now)) = (device.gain_range(*direction, channel), device.gain(*direction, channel)) else { continue };
+        for (device, end, direction) in ends(&devices) {
+            let (Ok(range), Some(now)) = (device.gain_range(direction, first(end)), devices.read_back(direction)) else { continue };
+            let now = now.gain;
             dials.push(match direction {
                 Direction::Rx => Dial { name: "rx-gain", label: "Receive gain", unit: "dB", low: range.minimum, high: range.maximum },
                 Direction::Tx => Dial { name: "tx-gain", label: "Transmit gain", unit: "dB", low: range.minimum.min(now), high: now },
             });
         }
-        if tx.is_some() {
+        if config.tx.is_some() {
             dials.push(Dial { name: "tx-level", label: "Transmit level", unit: "dBFS", low: -backoff_db - DEEPEST_DB, high: -backoff_db });
         }
-        Self { rx, tx, dials, drive: radio.drive(), level_dbfs: -backoff_db, health: radio.health(), queue: config.queue }
-    }
-
-    fn ends(&self) -> impl Iterator<Item = (&Device, &[usize], Direction)> {
-        let ends = [(&self.rx, Direction::Rx), (&self.tx, Direction::Tx)];
-        ends.into_iter().filter_map(|(end, direction)| end.as_ref().map(|(device, channels)| (device, &channels[..], direction)))
+        let frequency = config.frequency;
+        Self { devices, frequency, dials, drive: radio.drive(), level_dbfs: -backoff_db, health: radio.health(), queue: config.queue }
     }
 
     /// For each channel of the directions that `wanted` names.
-    fn each(&self, wanted: Option<Direction>, set: impl Fn(&Device, Direction, usize) -> Result<(), soapysdr::Error>) -> Result<()> {
-        for (device, channels, direction) in self.ends().filter(|(.., d)| wanted.is_none_or(|w| w == *d)) {
-            for &channel in channels {
-                set(device, direction, channel).map_err(|e| Error::Data(format!("the radio refuses: {}", e.message)))?;
+    fn each(&self, wanted: Option<Direction>, set: impl Fn(&Device, &End, Direction, usize) -> Result<(), soapysdr::Error>) -> Result<()> {
+        for (device, end, direction) in ends(&self.devices).filter(|(.., d)| wanted.is_none_or(|w| w == *d)) {
+            for &channel in &end.channels {
+                set(&device, end, direction, channel).map_err(|e| Error::Data(format!("the radio refuses: {}", e.message)))?;
             }
         }
         Ok(())
     }
 
+    /// Tunes all ends, as far apart as they were: the first is at `frequency`.
+    fn tune(&self, frequency: f64) -> Result<()> {
+        let own = |end: &End| end.frequency.unwrap_or(self.frequency);
+        let apart = ends(&self.devices).next().map_or(0.0, |(_, end, _)| own(end));
+        self.each(None, |device, end, direction, channel| {
+            let mut arguments = Args::new();
+            if let Some(offset) = end.lo_offset {
+                arguments.set("OFFSET", offset.to_string());
+            }
+            device.set_frequency(direction, channel, frequency + own(end) - apart, arguments)
+        })
+    }
+
     fn read(&self, dial: &Dial) -> Option<f64> {
-        let of = |direction: Direction| {
-            self.ends().find(|(.., d)| *d == direction).map(|(device, channels, _)| (device, channels.first().copied().unwrap_or(0)))
-        };
+        let gain = |direction| self.devices.get(direction).and_then(|(device, end)| device.gain(direction, first(end)).ok());
         let value = match dial.name {
             "frequency" => {
-                let (device, channels, direction) = self.ends().next()?;
-                device.frequency(direction, *channels.first()?).ok()? / MHZ
+                let (device, end, direction) = ends(&self.devices).next()?;
+                device.frequency(direction, first(end)).ok()? / MHZ
             }
-            "rx-gain" => of(Direction::Rx).and_then(|(device, channel)| device.gain(Direction::Rx, channel).ok())?,
-            "tx-gain" => of(Direction::Tx).and_then(|(device, channel)| device.gain(Direction::Tx, channel).ok())?,
+            "rx-gain" => gain(Direction::Rx)?,
+            "tx-gain" => gain(Direction::Tx)?,
             _ => {
                 let factor = f64::from(f32::from_bits(self.drive.load(Ordering::Relaxed)));
                 // The factor is in single precision: what lies beyond these digits is none of the user's.
@@ -109,13 +111,22 @@ impl Dials {
     }
 }
 
+/// Those that are open.
+fn ends(devices: &Devices) -> impl Iterator<Item = (Device, &End, Direction)> {
+    [Direction::Rx, Direction::Tx].into_iter().filter_map(|direction| devices.get(direction).map(|(device, end)| (device, end, direction)))
+}
+
+fn first(end: &End) -> usize {
+    end.channels.first().copied().unwrap_or(0)
+}
+
 impl Tuner for Dials {
     fn settings(&self) -> Vec<Value> {
         self.dials.iter().map(|d| json!({ "name": d.name, "label": d.label, "unit": d.unit, "low": d.low, "high": d.high })).collect()
     }
 
     fn transmits(&self) -> bool {
-        self.tx.is_some()
+        self.devices.get(Direction::Tx).is_some()
     }
 
     fn state(&self) -> Value {
@@ -146,9 +157,9 @@ impl Tuner for Dials {
         }
         let value = value.clamp(dial.low, dial.high);
         match dial.name {
-            "frequency" => self.each(None, |device, direction, channel| device.set_frequency(direction, channel, value * MHZ, ())),
-            "rx-gain" => self.each(Some(Direction::Rx), |device, direction, channel| device.set_gain(direction, channel, value)),
-            "tx-gain" => self.each(Some(Direction::Tx), |device, direction, channel| device.set_gain(direction, channel, value)),
+            "frequency" => self.tune(value * MHZ),
+            "rx-gain" => self.each(Some(Direction::Rx), |device, _, direction, channel| device.set_gain(direction, channel, value)),
+            "tx-gain" => self.each(Some(Direction::Tx), |device, _, direction, channel| device.set_gain(direction, channel, value)),
             _ => {
                 let factor = 10f32.powf((value - self.level_dbfs) as f32 / 20.0).min(1.0);
                 self.drive.store(factor.to_bits(), Ordering::Relaxed);

@@ -134,6 +134,7 @@ pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Sur
     let source = format!("{} and {}", words(&tx, channels[0]), words(&rx, channels[1]));
     let sample_rate = rx.sample_rate().or(tx.sample_rate());
     if repeated {
+        check_frame(&tx)?;
         let frame = tx.read_up_to(LONGEST_FRAME)?;
         let config = tx.meta().global.extra.get(WAVEFORM).and_then(|value| serde_json::from_value(value.clone()).ok());
         let waveform = config.map(|config| Waveform { config, sent: Sent::Repeated(frame.clone()) });
@@ -200,8 +201,17 @@ fn bed(scenario: &Scenario, sight: Sight) -> Result<(Source, Survey)> {
     Ok((Source::Bed(Box::new(bed)), survey))
 }
 
-/// Samples of the longest frame that a transmitter may repeat.
-pub(in crate::cli) const LONGEST_FRAME: usize = 1 << 20;
+/// Samples of the longest frame that a transmitter may repeat: a run with it takes 340 MiB, and a search in vain 5 s of a core.
+pub(in crate::cli) const LONGEST_FRAME: usize = 1 << 23;
+
+/// Refuses a recording that is too long to be a frame.
+pub(in crate::cli) fn check_frame(recording: &Recording) -> Result<()> {
+    if recording.len() <= LONGEST_FRAME as u64 {
+        return Ok(());
+    }
+    let problem = format!("must be one frame that the transmitter repeats, of at most {LONGEST_FRAME} samples: it has {}", recording.len());
+    Err(Error::file(recording.data_path(), "samples", problem))
+}
 
 /// What is known where a frame is repeated: what is received is not looked at.
 pub(in crate::cli) fn of_frame(frame: &[Complex32], sight: Sight) -> Result<Survey> {
@@ -210,7 +220,9 @@ pub(in crate::cli) fn of_frame(frame: &[Complex32], sight: Sight) -> Result<Surv
     }
     // How far the channel reaches ahead is found when the frame is.
     let advance = sight.advance.unwrap_or(sight.taps / 2);
-    Ok(Survey { advance, ..look_at((frame.to_vec(), frame.to_vec()), 0, sight)? })
+    let start = &frame[..frame.len().min(LOOK)];
+    let (power, real) = (metrics::power(frame), frame.iter().all(|z| z.im == 0.0));
+    Ok(Survey { power, real, advance, ..look_at((start.to_vec(), start.to_vec()), 0, sight)? })
 }
 
 /// What the start of streams that are in step says.

@@ -178,6 +178,7 @@ fn json(subject: &Subject, outcome: &Outcome, filters: &[Tracked<'_>], figures: 
         "skip": subject.skip,
         "gap_samples": gap_samples(outcome),
         "rim_samples": outcome.sync.iter().map(|sync| sync.rim_samples).max().unwrap_or(0),
+        "doubtful_samples": outcome.sync.iter().map(|sync| sync.doubtful_samples).max().unwrap_or(0),
         "interrupted": outcome.interrupted,
         "filters": filters,
     });
@@ -274,6 +275,7 @@ pub(in crate::cli) fn escape(text: &str) -> String {
 }
 
 /// The error vectors of what was received, where the waveform is known.
+#[cfg_attr(not(feature = "radio"), allow(dead_code))]
 pub(in crate::cli) fn evm_percent(subject: &Subject, filters: &[Tracked<'_>]) -> Option<f64> {
     let points = super::constellation::points(subject, filters.first()?.stretch()?)?;
     Some(points.received_evm().percent())

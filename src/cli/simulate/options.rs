@@ -177,10 +177,10 @@ struct Receiver {
     /// Full scale of the converter in dB above the rms of one part
     #[arg(long)]
     adc_headroom_db: Option<f64>,
-    /// Holes per sample
+    /// Gaps per sample
     #[arg(long)]
     drop_rate: Option<f64>,
-    /// Mean length of a hole in samples
+    /// Mean length of a gap in samples
     #[arg(long)]
     drop_length: Option<f64>,
 }

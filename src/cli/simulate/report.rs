@@ -7,7 +7,7 @@ use crate::dsp::db;
 pub(super) struct Levels {
     tx: Level,
     rx: Level,
-    holes: u64,
+    gaps: u64,
     lost: u64,
 }
 
@@ -37,7 +37,7 @@ impl Levels {
     pub(super) fn add(&mut self, chunk: &Chunk) {
         self.tx.add(&chunk.tx);
         self.rx.add(&chunk.rx);
-        self.holes += chunk.gaps.len() as u64;
+        self.gaps += chunk.gaps.len() as u64;
         self.lost += chunk.gaps.iter().map(|g| g.lost).sum::<u64>();
     }
 }
@@ -46,7 +46,7 @@ impl Levels {
     /// The same as JSON.
     pub(super) fn figures(&self) -> serde_json::Value {
         let of = |level: &Level| serde_json::json!({ "power": level.power(), "peak_db": db(level.peak, level.power()), "samples": level.samples });
-        serde_json::json!({ "tx": of(&self.tx), "rx": of(&self.rx), "gaps": self.holes, "gap_samples": self.lost })
+        serde_json::json!({ "tx": of(&self.tx), "rx": of(&self.rx), "gaps": self.gaps, "gap_samples": self.lost })
     }
 }
 
@@ -67,8 +67,8 @@ pub(super) fn summary(scenario: &Scenario, bed: &TestBed, levels: &Levels) -> St
         rx += &format!(", noise power {:.3e}", bed.noise_power());
     }
     lines.push(("rx", rx));
-    if levels.holes > 0 {
-        lines.push(("holes", format!("{} with {} samples lost", levels.holes, levels.lost)));
+    if levels.gaps > 0 {
+        lines.push(("gaps", format!("{} with {} samples lost", levels.gaps, levels.lost)));
     }
     lines.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect()
 }
@@ -146,6 +146,6 @@ fn receiver(scenario: &Scenario, rate: f64) -> String {
     );
     say(receiver.dc_re != 0.0 || receiver.dc_im != 0.0, format!("DC {}{:+}j", receiver.dc_re, receiver.dc_im));
     say(receiver.adc_bits != 0, format!("{} bits, full scale {} dB above rms", receiver.adc_bits, receiver.adc_headroom_db));
-    say(receiver.drop_rate != 0.0, format!("{} holes per sample, {} long", receiver.drop_rate, receiver.drop_length));
+    say(receiver.drop_rate != 0.0, format!("{} gaps per sample, {} long", receiver.drop_rate, receiver.drop_length));
     parts.join(", ")
 }

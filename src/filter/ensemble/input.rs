@@ -93,6 +93,32 @@ impl<T: Real> Input<T> {
 
     /// Takes in samples, the first one at place `at` of the planes; a glitch counts as zero.
     pub(super) fn take(&mut self, at: usize, tx: &[Complex<T>]) {
+        if !self.take_usual(at, tx) {
+            self.take_any(at, tx);
+        }
+    }
+
+    /// Takes in samples none of which is a glitch, very loud or silence; false where one is, or may be.
+    fn take_usual(&mut self, at: usize, tx: &[Complex<T>]) -> bool {
+        let (low, high) = (T::of(1.01 * QUIET * self.unit), T::of(0.99 * LOUDEST * self.mean));
+        let usual = |x: &Complex<T>| (x.norm_sqr() > low) & (x.norm_sqr() < high);
+        if self.count <= START || self.odd >= BEGIN || tx.is_empty() || !tx.iter().fold(true, |all, x| all & usual(x)) {
+            return false;
+        }
+        let range = at..at + tx.len();
+        for ((x, re), im) in tx.iter().zip(&mut self.x.re[range.clone()]).zip(&mut self.x.im[range]) {
+            (*re, *im) = (x.re, x.im);
+            let power = x.re.wide() * x.re.wide() + x.im.wide() * x.im.wide();
+            self.sum += power;
+            self.plain.0 += power;
+        }
+        self.weight += tx.len() as f64;
+        self.plain.1 += tx.len() as f64;
+        self.odd = 0;
+        true
+    }
+
+    fn take_any(&mut self, at: usize, tx: &[Complex<T>]) {
         for (i, &x) in tx.iter().enumerate() {
             let power = x.re.wide() * x.re.wide() + x.im.wide() * x.im.wide();
             if self.unit == 0.0 && power > 0.0 {

@@ -149,7 +149,7 @@ pub struct Ensemble<T: Real> {
     y: Planes<T>,
     average: Average<T>,
     clock: Clock,
-    carrier: Carrier,
+    carrier: Carrier<T>,
     offset: Complex64,
     offset_variance: f64,
     // Mean power of the output.
@@ -203,7 +203,7 @@ impl<T: Real> Ensemble<T> {
             y: Planes::new(0),
             average: Average::new(),
             clock: Clock { cell: 1, length: 1, next_shape: REFRESH_FIRST, ..Clock::default() },
-            carrier: Carrier::default(),
+            carrier: Carrier::new(),
             offset: Complex64::default(),
             offset_variance: OFFSET_PRIOR,
             power: 0.0,

@@ -85,6 +85,7 @@ impl<T: Real> Ensemble<T> {
     }
 
     fn end_block(&mut self, learn: bool) {
+        self.carrier.end_block();
         let power = |z: Complex64| z.norm_sqr();
         let mean = (0..BLOCK).map(|i| power(wide(self.y.at(i))) * self.average.weight[i].wide()).sum::<f64>() / BLOCK as f64;
         let blocks = (self.clock.since_change / BLOCK as u64).clamp(1, 40) as f64;
@@ -114,6 +115,7 @@ impl<T: Real> Ensemble<T> {
             }
         }
         self.gate();
+        self.carrier.begin_block();
         self.clock.at = 0;
         self.input.x.roll(self.history);
         self.streams.roll(self.running[1]);
@@ -149,8 +151,7 @@ impl<T: Real> Ensemble<T> {
             && let Some(step) = self.carrier.follow(cross / power, false)
         {
             self.lanes.rotate(step);
-            if step.abs() > CARRIER_STEP {
-                // What the bank has learned turned all the time, and what it is to learn now may stand still.
+            if self.carrier.begins_bank(self.bank.learned(), step) {
                 self.bank.restart();
             }
         }

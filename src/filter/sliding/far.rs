@@ -25,7 +25,7 @@ pub(super) const LEAST: usize = 2 * JOB * (DEPTH + 1);
 const LOOKS: usize = 10_000;
 
 /// Pauses between two looks of one who waits for a job.
-const BREATH: usize = 20;
+const PAUSES: usize = 20;
 
 /// Some consecutive samples, and what the older windows contribute to their predictions.
 pub(super) struct Job<T> {
@@ -152,7 +152,7 @@ impl<T: Real, L: Lags<T>> Far<T, L> {
             }
             if !self.shared.work(true) {
                 // Not so often that looking disturbs the one who works.
-                (0..BREATH).for_each(|_| std::hint::spin_loop());
+                (0..PAUSES).for_each(|_| std::hint::spin_loop());
             }
         }
     }

@@ -32,12 +32,12 @@ pub(super) struct Coarse {
     pub(super) confidence: f64,
 }
 
-pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delays: &RangeInclusive<i64>) -> Result<Coarse> {
+pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delays: &RangeInclusive<i64>, chirps: bool) -> Result<Coarse> {
     let search = Search::new(tx, rx, delays);
     let products = LAGS.iter().map(|&lag| (product(tx, lag, search.size), product(rx, lag, search.size)));
     let blind = search.find(products);
     // The products of chirps and Zadoff-Chu sequences are tones, which lie alike to each other at any delay: these are correlated as they are.
-    let mut plain = PIECES.iter().filter(|_| blind.is_err()).map(|&pieces| {
+    let mut plain = PIECES.iter().filter(|_| chirps && blind.is_err()).map(|&pieces| {
         let length = rx.len().div_ceil(pieces);
         let piece = |start: usize| {
             let mut piece = vec![Complex64::default(); search.size];

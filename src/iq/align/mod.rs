@@ -134,11 +134,11 @@ pub fn align(tx: &[Complex32], rx: &[Complex32], options: Options) -> Result<Ali
         return Err(Error::parameter("samples", format!("at least {MIN_SAMPLES}"), options.samples));
     }
     let most = i64::try_from(options.max_delay).unwrap_or(i64::MAX);
-    align_within(&tx[..tx.len().min(options.samples)], &rx[..rx.len().min(options.samples)], -most..=most)
+    align_within(&tx[..tx.len().min(options.samples)], &rx[..rx.len().min(options.samples)], -most..=most, true)
 }
 
-/// As [`align`], with all samples and delays from one to another.
-pub(super) fn align_within(tx: &[Complex32], rx: &[Complex32], delays: RangeInclusive<i64>) -> Result<Alignment> {
+/// As [`align`], with all samples and delays from one to another; `chirps` too, at three times the price.
+pub(super) fn align_within(tx: &[Complex32], rx: &[Complex32], delays: RangeInclusive<i64>, chirps: bool) -> Result<Alignment> {
     for (name, samples) in [("tx", tx), ("rx", rx)] {
         if samples.len() < MIN_SAMPLES {
             return Err(Error::Data(format!("{name} has {} samples: at least {MIN_SAMPLES} are needed to align", samples.len())));
@@ -157,7 +157,7 @@ pub(super) fn align_within(tx: &[Complex32], rx: &[Complex32], delays: RangeIncl
     let mean = rx.iter().filter(sounds).sum::<Complex64>() / rx.iter().filter(sounds).count().max(1) as f64;
     rx.iter_mut().filter(|z| **z != Complex64::default()).for_each(|z| *z -= mean);
 
-    let coarse = coarse::find(&tx, &rx, &delays)?;
+    let coarse = coarse::find(&tx, &rx, &delays, chirps)?;
     Ok(refine(&tx, rx, mean, &coarse))
 }
 

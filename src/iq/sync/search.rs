@@ -8,7 +8,7 @@ use super::lock::Lock;
 use super::probe::{Probe, grid};
 use super::{BLOCK, Reference, State, Step, Synchroniser};
 use crate::Result;
-use crate::dsp::{BEFORE, Place, interpolate, narrow};
+use crate::dsp::{BEFORE, Place, db, interpolate, narrow};
 use crate::iq::align::normal::{self, Grid};
 use crate::iq::align::{Alignment, align_near, align_within};
 
@@ -17,6 +17,11 @@ pub(super) const SEARCH: usize = 3 << 12;
 
 /// How far a stream of transmitted samples is looked at to either side of the old place.
 const SPAN: usize = 1 << 15;
+
+/// A longer frame is searched in parts, each with a little of the next: all at once would take 100 bytes a sample.
+const LONG: usize = 1 << 20;
+const PART: usize = 1 << 17;
+const OVERLAP: i64 = 1 << 8;
 
 /// Samples of either stream that may wait inside.
 pub(super) const KEEP: usize = 1 << 18;
@@ -87,6 +92,7 @@ impl Synchroniser {
         self.received.fill(from, &mut received);
         // The reference as it would lie beside them, and as much around it as the delay may differ.
         let (middle, span) = match &self.reference {
+            Reference::Frame(frame) if frame.len() > LONG => (0, PART as i64 / 2),
             Reference::Frame(frame) => (0, frame.len() as i64 / 2),
             Reference::Stream(_) => (from - self.last_delay, SPAN as i64),
         };
@@ -96,13 +102,18 @@ impl Synchroniser {
         {
             return Step::Wait;
         }
-        // The second look begins elsewhere in the frame: a delay right at the end of a period is found as another one.
-        let turns = if self.wants_sent() { [0, 0] } else { [0, span / 2] };
+        let turns: Vec<i64> = match &self.reference {
+            Reference::Stream(_) => vec![0],
+            Reference::Frame(frame) if frame.len() > LONG => (0..frame.len() as i64).step_by((2 * span - OVERLAP) as usize).collect(),
+            // The second look begins elsewhere in the frame: a delay right at the end of a period is found as another one.
+            Reference::Frame(_) => vec![0, span / 2],
+        };
+        let chirps = turns.len() <= 2;
         let mut sent = vec![Complex32::ZERO; SEARCH + 2 * span as usize];
         for turn in turns {
             self.reference.fill(middle - span + turn, &mut sent);
             // Without a delay the two would be `span` apart.
-            match align_within(&sent, &received, 1 - 2 * span..=-1).and_then(|found| self.plausible(found)) {
+            match align_within(&sent, &received, 1 - 2 * span..=-1, chirps).and_then(|found| self.plausible(found)) {
                 Ok(found) => {
                     self.status.failure = None;
                     let (found, rate) = steady(&sent, &received, found);
@@ -112,9 +123,6 @@ impl Synchroniser {
                     return Step::Again;
                 }
                 Err(error) => self.status.failure = Some(error.to_string()),
-            }
-            if self.wants_sent() {
-                break;
             }
         }
         self.discard(until);
@@ -126,7 +134,7 @@ impl Synchroniser {
         let problem = if found.explained < EXPLAINED {
             format!("the frame explains {:.0} % of what is received at its best place: that may be chance", 100.0 * found.explained)
         } else if self.status.gain > 0.0 && found.explained < 0.5 && !(1.0 / JUMP..JUMP).contains(&(found.gain / self.status.gain)) {
-            format!("the level at the best place is {:.1} dB off", 20.0 * (found.gain / self.status.gain).log10())
+            format!("the level at the best place is {:.1} dB off", db(found.gain.powi(2), self.status.gain.powi(2)))
         } else {
             return Ok(found);
         };

@@ -40,7 +40,7 @@ impl Reader {
             let (curve, scale) = learner.curve();
             self.curve = curve;
             self.channel.scale(Complex32::new(scale.re as f32, scale.im as f32));
-            // Only the last round's lesson is kept: the others were read with a worse curve.
+            // Only what the last round taught is kept: the others were read with a worse curve.
             self.learner = Some(before.unwrap_or(learner));
             if self.curve.differs(&self.in_use) {
                 self.in_use = self.curve.clone();

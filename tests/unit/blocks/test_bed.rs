@@ -56,7 +56,7 @@ fn impair_loses_samples_at_tags_and_delivers_the_rest() {
         let missing = gap_length(&tag.tag).unwrap();
         assert!(
             (found[tag.index].re - found[tag.index - 1].re - missing as f32 - 1.0).abs() < 0.1,
-            "the tag lies on the first sample behind the hole"
+            "the tag lies on the first sample behind the gap"
         );
     }
     let id = tags.iter().find(|t| t.tag == Tag::Id(7)).unwrap();

@@ -172,7 +172,7 @@ fn holes_are_as_frequent_and_as_long_as_asked_and_account_for_every_sample() {
     near(samples.len() as f64 / 2e6, 1.0 / (1.0 + rate * length), 0.01, "share that survives");
     let lost: u64 = gaps.iter().map(|g| g.lost).sum();
     near(lost as f64 / gaps.len() as f64, length, 4.0, "mean length");
-    near(gaps.len() as f64 / samples.len() as f64, rate, 1e-4, "holes per sample");
+    near(gaps.len() as f64 / samples.len() as f64, rate, 1e-4, "gaps per sample");
     let mut missing = 0;
     let mut next = gaps.iter().peekable();
     for (n, sample) in samples.iter().enumerate() {

@@ -142,18 +142,18 @@ fn a_delay_is_a_delay_and_holes_are_in_both_streams() {
     let whole = TestBed::run(&scenario).unwrap();
     assert_eq!(whole.tx, whole.rx);
     (scenario.impairments.drop_rate, scenario.impairments.drop_length) = (2e-3, 40.0);
-    let holes = TestBed::run(&scenario).unwrap();
-    assert_eq!(holes.tx, holes.rx);
+    let gaps = TestBed::run(&scenario).unwrap();
+    assert_eq!(gaps.tx, gaps.rx);
     let mut rebuilt = Vec::new();
     let mut from = 0;
-    for gap in &holes.gaps {
-        rebuilt.extend_from_slice(&holes.tx[0][from..gap.at as usize]);
+    for gap in &gaps.gaps {
+        rebuilt.extend_from_slice(&gaps.tx[0][from..gap.at as usize]);
         from = gap.at as usize;
         let next = rebuilt.len();
         rebuilt.extend_from_slice(&whole.tx[0][next..next + gap.lost as usize]);
     }
-    rebuilt.extend_from_slice(&holes.tx[0][from..]);
-    assert!(!holes.gaps.is_empty() && rebuilt[..] == whole.tx[0][..rebuilt.len()]);
+    rebuilt.extend_from_slice(&gaps.tx[0][from..]);
+    assert!(!gaps.gaps.is_empty() && rebuilt[..] == whole.tx[0][..rebuilt.len()]);
 }
 
 #[test]

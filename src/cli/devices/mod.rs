@@ -1,5 +1,7 @@
 //! `kaflow devices`: which radios there are, and which of them can do the job.
 
+mod probe;
+
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -18,6 +20,9 @@ pub(crate) struct Args {
     /// Frequency that is asked for, in Hz
     #[arg(long, value_name = "HZ", alias = "frequency", default_value_t = 5.4e9)]
     freq: f64,
+    /// List everything that they have, by the options of `kaflow live` that take it
+    #[arg(long)]
+    probe: bool,
     /// Write what was found as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -48,21 +53,36 @@ pub(crate) fn run(args: Args) -> Result<()> {
         .map(|device| device.to_string())
         .collect();
     let simulated = format!("driver={}", radio::DRIVER);
-    if args.filter.is_empty() {
+    if args.filter.is_empty() && cfg!(feature = "soapy") {
         found.push(format!("{simulated}, pace=real"));
     }
     let mut devices = Vec::new();
     for device in &found {
         say!("{device}");
-        let opened = open_device(device).map(|device| abilities(&device, args.freq));
-        match &opened {
-            Ok(abilities) => say!("{}", describe(abilities, device, args.freq).trim_end()),
-            Err(error) => say!("  cannot be opened: {error}"),
+        let opened = open_device(device);
+        let able = opened.as_ref().ok().map(|device| abilities(device, args.freq));
+        match (&opened, &able) {
+            (Err(error), _) => say!("  cannot be opened: {error}"),
+            (_, Some(able)) => say!("{}", describe(able, device, args.freq).trim_end()),
+            _ => {}
         }
-        devices.push(figures(device, opened.as_ref().ok()));
+        let mut figures = figures(device, able.as_ref());
+        if let Some(opened) = opened.as_ref().ok().filter(|_| args.probe) {
+            let lines = probe::probe(opened, device);
+            say!("{}", probe::text(&lines).trim_end());
+            figures["probe"] = probe::json(&lines);
+        }
+        devices.push(figures);
     }
     if found.is_empty() {
-        say!("no device found; {simulated} is a simulated one");
+        say!(
+            "no device found; {}",
+            if cfg!(feature = "soapy") {
+                "driver=kaflow-testbed is a simulated one"
+            } else {
+                "a build with --features soapy has a simulated one"
+            }
+        );
     }
     let Some(path) = &args.json else { return Ok(()) };
     super::json::write(path, "devices", json!({ "frequency_hz": args.freq, "devices": devices }))

@@ -1,0 +1,198 @@
+//! Devices that are open: alone, in a pair, lost and opened again.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use num_complex::Complex32;
+use soapysdr::{Args, Device, Direction, TxStream};
+
+use super::soapy_clock;
+use super::soapy_config::{End, RadioConfig};
+use super::soapy_tune::{ReadBack, Rise, check_duplex, tune};
+use crate::radio::calls::{Calls, Of};
+use crate::radio::client::RxStream;
+use crate::{Error, Result, radio};
+
+pub(super) fn refused(device: &str, what: &str, error: &soapysdr::Error) -> Error {
+    Error::Device(format!("{device}: {what}: {}", error.message))
+}
+
+/// Refuses arguments that do not name a radio's driver: an empty search has taken a sound card for a radio.
+pub(crate) fn check_device(arguments: &str) -> Result<()> {
+    match Args::from(arguments).get("driver") {
+        None | Some("") => {
+            let expected = "given with an explicit driver=..., as `kaflow devices` lists them";
+            Err(Error::parameter("device", expected, format!("'{arguments}'")))
+        }
+        Some("audio") => Err(Error::parameter("device", "a radio: a sound card cannot receive or transmit here", arguments)),
+        // The driver ignores what it does not know, as drivers do; a person who wrote it wants to know.
+        Some(radio::DRIVER) => radio::check(arguments),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Opens a device by arguments that name their driver.
+pub(crate) fn open_device(arguments: &str) -> Result<Device> {
+    check_device(arguments)?;
+    Device::new(arguments).map_err(|e| refused(arguments, "cannot be opened (`kaflow devices` lists what there is)", &e))
+}
+
+/// The arguments of an end's stream. SoapyRemote's own choice, UDP, loses samples on their way to the transmitter and tells nobody: where nothing else is asked for, it is TCP.
+fn stream_args(end: &End) -> String {
+    let (device, given) = (Args::from(end.device.as_str()), end.stream_args.as_str());
+    let chosen = device.get("prot").or(device.get("remote:prot")).is_some() || Args::from(given).get("remote:prot").is_some();
+    if chosen || device.get("driver") != Some("remote") { given.to_owned() } else { format!("remote:prot=tcp,{given}") }
+}
+
+/// Streams that are set up and not active.
+#[derive(Default)]
+pub(super) struct Streams {
+    pub(super) rx: Option<(RxStream, Device)>,
+    pub(super) tx: Option<(TxStream<Complex32>, Device)>,
+}
+
+/// The devices of a radio. SoapySDR has one device for each set of arguments, so all that hold one have to let go of it before it can be opened anew.
+pub(crate) struct Devices {
+    config: RadioConfig,
+    open: Mutex<Open>,
+}
+
+/// None while the devices are lost.
+#[derive(Default)]
+struct Open {
+    rx: Option<Device>,
+    tx: Option<Device>,
+    /// The transmitter's gains, until they are set.
+    rise: Option<Rise>,
+}
+
+impl Devices {
+    /// Opens and tunes the devices and sets both streams up; gives the rate too. Nothing is transmitted yet, and the transmit gain is as low as it can be.
+    pub(super) fn new(config: &RadioConfig) -> Result<(Self, Streams, f64)> {
+        let devices = Self { config: config.clone(), open: Mutex::default() };
+        let (streams, rate) = devices.open()?;
+        Ok((devices, streams, rate))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens what is not open.
+    pub(super) fn open(&self) -> Result<(Streams, f64)> {
+        let config = &self.config;
+        let rx = config.rx.as_ref().map(|end| Ok::<_, Error>((open_device(&end.device)?, end))).transpose()?;
+        let tx = match (&config.tx, &rx) {
+            (Some(end), Some((device, _))) if config.one_device() => {
+                check_duplex(device, &end.device)?;
+                Some((device.clone(), end))
+            }
+            (end, _) => end.as_ref().map(|end| Ok::<_, Error>((open_device(&end.device)?, end))).transpose()?,
+        };
+        let mut all: Vec<(&Device, &str)> = rx.iter().map(|(device, end)| (device, end.device.as_str())).collect();
+        all.extend(tx.iter().filter(|_| !config.one_device()).map(|(device, end)| (device, end.device.as_str())));
+        soapy_clock::set(&all, config)?;
+        set(&all, &config.settings)?;
+        let (mut rate, mut rise) = (config.rate, None);
+        for (end, direction) in [(&rx, Direction::Rx), (&tx, Direction::Tx)] {
+            if let Some((device, end)) = end {
+                (rate, rise) = tune(device, end, direction, config)?;
+            }
+        }
+        let mut streams = Streams::default();
+        if let Some((device, end)) = &rx {
+            let stream = RxStream::open(&end.device, &end.channels, &stream_args(end));
+            let stream = stream.map_err(|e| refused(&end.device, "cannot receive", &e))?;
+            streams.rx = Some((stream, device.clone()));
+        }
+        if let Some((device, end)) = &tx {
+            let stream = device.tx_stream_args(&end.channels, stream_args(end).as_str());
+            let stream = stream.map_err(|e| refused(&end.device, "cannot transmit", &e))?;
+            streams.tx = Some((stream, device.clone()));
+        }
+        *self.lock() = Open { rx: rx.map(|end| end.0), tx: tx.map(|end| end.0), rise };
+        Ok((streams, rate))
+    }
+
+    /// Lets go of them.
+    pub(super) fn release(&self) {
+        drop(std::mem::take(&mut *self.lock()));
+    }
+
+    /// One of them, and what it was to be; none where there is none, or while it is lost.
+    pub(crate) fn get(&self, direction: Direction) -> Option<(Device, &End)> {
+        let open = self.lock();
+        let (device, end) = match direction {
+            Direction::Rx => (&open.rx, &self.config.rx),
+            Direction::Tx => (&open.tx, &self.config.tx),
+        };
+        Some((device.clone()?, end.as_ref()?))
+    }
+
+    /// The names of the arguments that a stream may have, as far as the driver lists them.
+    pub(crate) fn stream_arguments(&self, direction: Direction) -> Vec<String> {
+        let Some((_, end)) = self.get(direction) else { return Vec::new() };
+        let channel = end.channels.first().copied().unwrap_or(0);
+        let known = Calls::open(&end.device).map(|calls| calls.arguments(Of::Stream(direction, channel))).unwrap_or_default();
+        known.into_iter().map(|argument| argument.key).collect()
+    }
+
+    /// Brings the transmitter to the gains that it is to have, once.
+    pub(super) fn rise(&self) -> Result<()> {
+        let Some((device, end)) = self.get(Direction::Tx) else { return Ok(()) };
+        let rise = self.lock().rise.take();
+        rise.map_or(Ok(()), |rise| rise.apply(&device, end))
+    }
+
+    /// What the device has made of its configuration; of a transmitter that has not started yet, with the gain that it is going to have.
+    pub(crate) fn read_back(&self, direction: Direction) -> Option<ReadBack> {
+        let (device, end) = self.get(direction)?;
+        let told = ReadBack::of(&device, end, direction);
+        let expected = self.lock().rise.as_ref().filter(|_| direction == Direction::Tx).map(|rise| rise.expected);
+        Some(ReadBack { gain: expected.unwrap_or(told.gain), ..told })
+    }
+}
+
+/// Changes settings by name, each of those devices that have it.
+fn set(devices: &[(&Device, &str)], settings: &[(String, String)]) -> Result<()> {
+    if settings.is_empty() {
+        return Ok(());
+    }
+    let ask = |name: &str| Calls::open(name).map_err(|e| refused(name, "cannot be asked", &e)).map(|calls| calls.arguments(Of::Settings));
+    let known: Vec<_> = devices.iter().map(|(_, name)| ask(name)).collect::<Result<_>>()?;
+    for (key, value) in settings {
+        let having = devices.iter().zip(&known).filter_map(|(at, known)| known.iter().find(|s| s.key == *key).map(|s| (at, s)));
+        let mut found = false;
+        for ((device, name), setting) in having {
+            found = true;
+            if !setting.options.is_empty() && !setting.options.contains(value) {
+                return Err(Error::parameter(key, format!("one of {}, as {name} has it", setting.options.join(", ")), value));
+            }
+            if let (Some((low, high)), Ok(number)) = (setting.range, value.parse::<f64>())
+                && !(low..=high).contains(&number)
+            {
+                let (unit, nearest) = (&setting.unit, number.max(low).min(high));
+                let has = format!("between {low} and {high} {unit}");
+                return Err(Error::parameter(key, format!("{}, as {name} has it, the nearest being {nearest}", has.trim_end()), value));
+            }
+            device.write_setting(key.as_str(), value.as_str()).map_err(|e| refused(name, &format!("setting {key}={value}"), &e))?;
+        }
+        if !found {
+            return Err(Error::unknown("setting", key, known.iter().flatten().map(|setting| &setting.key)));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remote_radio_is_reached_over_tcp_unless_another_way_is_asked_for() {
+        let of = |device: &str, given: &str| stream_args(&End { stream_args: given.into(), ..End::new(device) });
+        assert_eq!(of("driver=remote,remote=tcp://there:1,remote:driver=uhd", "remote:mtu=9000"), "remote:prot=tcp,remote:mtu=9000");
+        assert_eq!(of("driver=remote,remote:driver=uhd", "remote:prot=udp"), "remote:prot=udp");
+        assert_eq!(of("driver=remote,remote:prot=udp", ""), "");
+        assert_eq!(of("driver=uhd", "recv_frame_size=1000"), "recv_frame_size=1000");
+    }
+}

@@ -1,0 +1,54 @@
+//! Radio here, processing there: `kaflow live` with the simulated radio of a SoapySDRServer.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::{PLUG_IN, in_tests, kaflow, nmse_db};
+
+const SERVER: &str = "driver=remote,remote=tcp://127.0.0.1:55132";
+const CHANNEL: [&str; 4] = ["driver=kaflow-testbed", "pace=fast", "snr_db=30", "doppler_hz=20"];
+const RUN: [&str; 8] = ["--rate", "1e6", "--seconds", "2", "--filter", "ensemble", "--json", "run.json"];
+
+/// Runs kaflow beside a server; none where that cannot be had.
+fn beside_server(arguments: &[&str], folder: &Path) -> Option<String> {
+    for (program, package) in [
+        ("SoapySDRServer", "soapyremote-server"),
+        ("dbus-daemon", "dbus-daemon"),
+        ("avahi-daemon", "avahi-daemon"),
+        ("unshare", "util-linux"),
+        ("ip", "iproute2"),
+    ] {
+        if Command::new(program).arg("--version").output().is_err() {
+            println!("SKIPPED: SoapyRemote: {program} is not installed (package {package})");
+            return None;
+        }
+    }
+    if !Command::new("unshare").args(["-nm", "true"]).output().is_ok_and(|output| output.status.success()) {
+        println!("SKIPPED: SoapyRemote: this user can have no network of its own (unshare -nm)");
+        return None;
+    }
+    let mut server = Command::new("unshare");
+    server.args(["-nm", "bash", &in_tests("remote.sh"), env!("CARGO_BIN_EXE_kaflow")]).args(arguments);
+    let output = server.env("SOAPY_SDR_PLUGIN_PATH", PLUG_IN.path()).current_dir(folder).output().unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if text.contains("no match") && !text.contains("SoapyRemote") {
+        println!("SKIPPED: SoapyRemote: the client's side is not installed (package soapysdr-module-remote)");
+        return None;
+    }
+    assert!(output.status.success(), "{text}");
+    Some(text)
+}
+
+#[test]
+fn a_radio_at_another_host_gives_the_figures_of_one_that_is_here() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let remote: Vec<String> = CHANNEL.iter().map(|argument| format!("remote:{argument}")).collect();
+    // Over TCP nothing is lost. Without a pace the radio waits for the network and for the filter, however slow the machine is.
+    let device = format!("{SERVER},{}", remote.join(","));
+    let Some(text) = beside_server(&[&["live", "--device", &device], &RUN[..]].concat(), there.path()) else { return };
+    assert!(text.contains("0 overflows, 0 underflows, 0 time errors"), "{text}");
+    assert!(text.contains("0 gaps"), "{text}");
+    kaflow(&[&["live", "--device", &CHANNEL.join(",")], &RUN[..]].concat(), here.path());
+    let (here, there) = (nmse_db(&here.path().join("run.json"), "ensemble"), nmse_db(&there.path().join("run.json"), "ensemble"));
+    assert!(here < -24.0 && (here - there).abs() < 0.5, "{here} dB here, {there} dB there");
+}
