@@ -24,9 +24,13 @@ use futuresdr::{
 };
 
 #[cfg(feature = "radio")]
+use futuresdr::blocks::Apply;
+
+use super::linearize::{Fallback, Loop};
+#[cfg(feature = "radio")]
 use crate::blocks::{Radio, Repeat, SoapySink, SoapySource};
 use crate::{
-    blocks::{BedSource, Controls, Fault, IqSink, IqSource, OfdmRx, Probe, Summary, Sync, SyncStatus, SyncWatch, Track},
+    blocks::{BedSource, Controls, Fault, IqSink, IqSource, OfdmRx, Predistort, Probe, Summary, Sync, SyncStatus, SyncWatch, Track},
     channel::TestBed,
     filter::Tracker,
     iq::{Recording, Synchroniser},
@@ -52,6 +56,14 @@ impl Source {
             #[cfg(feature = "radio")]
             Self::Radio(radio, ..) => radio.rx_channels(),
             _ => 1,
+        }
+    }
+
+    fn transmits(&self) -> bool {
+        match self {
+            #[cfg(feature = "radio")]
+            Self::Radio(radio, ..) => radio.tx_channels() > 0,
+            _ => false,
         }
     }
 
@@ -112,6 +124,8 @@ pub struct Plan {
     pub record: Option<IqSink>,
     /// What looks for packets in the first channel, as it was received, if anything does.
     pub receive: Option<OfdmRx>,
+    /// What linearises a radio's transmitter by its first channel, if anything does.
+    pub linearize: Option<Loop>,
 }
 
 /// When a run ends before its source does, and how often it is looked at.
@@ -199,6 +213,7 @@ struct Graph {
     filters: Vec<Seen>,
     sync: Vec<SyncWatch>,
     faults: Vec<Fault>,
+    fallback: Option<Fallback>,
     /// Tells the sources to end.
     stop: Arc<AtomicBool>,
     /// Tells the filters after how many samples to end.
@@ -220,6 +235,7 @@ impl Graph {
             filters: Vec::new(),
             sync: Vec::new(),
             faults: Vec::new(),
+            fallback: None,
             stop: Arc::default(),
             end: Arc::new(AtomicU64::new(u64::MAX)),
             busy: source.busy(),
@@ -243,6 +259,7 @@ impl Graph {
             }
             syncs.push(sync);
         }
+        let predistort = plan.linearize.map(|closed| graph.linearize(closed, syncs[0])).transpose()?;
         let mut listeners: Vec<BlockId> = plan.record.map(|sink| graph.sink(Some(sink))).into_iter().collect();
         if let Some(receiver) = plan.receive {
             let points = graph.sink(None);
@@ -250,8 +267,18 @@ impl Graph {
             graph.connect(receiver, "points", points, "input")?;
             listeners.push(receiver);
         }
-        graph.source(source, plan.samples, &syncs, &listeners)?;
+        graph.source(source, plan.samples, &syncs, &listeners, predistort)?;
         Ok(graph)
+    }
+
+    /// Adds what learns from the pairs behind `sync`; gives what goes in front of the transmitter.
+    fn linearize(&mut self, closed: Loop, sync: BlockId) -> crate::Result<Predistort> {
+        self.fallback = self.sync.first().map(|sync| closed.fallback(sync.clone()));
+        self.faults.extend([closed.learn.fault(), closed.predistort.fault()]);
+        let learn = self.fg.add(closed.learn).id();
+        self.connect(sync, "aligned_tx", learn, "signal")?;
+        self.connect(sync, "aligned_rx", learn, "received")?;
+        Ok(closed.predistort)
     }
 
     fn connect(&mut self, from: BlockId, output: &str, to: BlockId, input: &str) -> crate::Result<()> {
@@ -259,8 +286,18 @@ impl Graph {
     }
 
     /// Adds the two ends and connects them; the listeners get the first channel as it was received.
-    fn source(&mut self, source: Source, samples: Option<u64>, syncs: &[BlockId], listeners: &[BlockId]) -> crate::Result<()> {
+    fn source(
+        &mut self,
+        source: Source,
+        samples: Option<u64>,
+        syncs: &[BlockId],
+        listeners: &[BlockId],
+        predistort: Option<Predistort>,
+    ) -> crate::Result<()> {
         let _ = samples;
+        if predistort.is_some() && !source.transmits() {
+            return Err(crate::Error::parameter("linearize", "used with a radio that transmits", "another source"));
+        }
         let (rx, port) = match source {
             Source::Recordings(tx, rx, _) => {
                 let (tx, rx) = (self.recording(tx), self.recording(rx));
@@ -283,10 +320,21 @@ impl Graph {
                     let sink = SoapySink::new(&mut radio)?.lenient().repeats(frame.len());
                     self.faults.push(sink.fault());
                     let sink = self.fg.add(sink).id();
-                    let repeat =
-                        self.fg.add(Repeat::new(frame.iter().map(|z| z * level).collect(), radio.stop()).scaled(radio.drive())).id();
+                    // Predistorted in units of the frame, so that a table holds at any drive.
+                    let (drive, stop) = (radio.drive(), radio.stop());
+                    let sent = match predistort {
+                        None => self.fg.add(Repeat::new(frame.iter().map(|z| z * level).collect(), stop).scaled(drive)).id(),
+                        Some(predistort) => {
+                            let scale = move |z: &Complex32| z * (level * f32::from_bits(drive.load(Ordering::Relaxed)));
+                            let (scale, predistort) = (self.fg.add(Apply::new(scale)).id(), self.fg.add(predistort).id());
+                            let repeat = self.fg.add(Repeat::new(frame, stop)).id();
+                            self.connect(repeat, "output", predistort, "input")?;
+                            self.connect(predistort, "output", scale, "input")?;
+                            scale
+                        }
+                    };
                     for channel in 0..radio.tx_channels() {
-                        self.connect(repeat, "output", sink, &format!("input[{channel}]"))?;
+                        self.connect(sent, "output", sink, &format!("input[{channel}]"))?;
                     }
                 }
                 let source = SoapySource::new(&mut radio)?.lenient().limit(samples.unwrap_or(u64::MAX));
@@ -341,7 +389,7 @@ impl Graph {
 
     /// Runs until the source ends, somebody asks for it, the time is up or something fails.
     fn run(self, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> crate::Result<Outcome> {
-        let Self { fg, filters, sync, faults, stop, end, busy } = self;
+        let Self { fg, filters, sync, faults, fallback, stop, end, busy } = self;
         // Errors are reported once, by us; and the runtime's own control port lets in any page that a browser shows.
         config::set("log_level", "off");
         config::set("ctrlport_enable", false);
@@ -356,7 +404,7 @@ impl Graph {
         let (began, handle) = (Instant::now(), running.handle());
         let (tell, ended) = channel();
         std::thread::spawn(move || tell.send(running.wait().map(drop)));
-        let state = State { filters: &filters, sync: &sync, stop: &stop, end: &end, handle, began };
+        let state = State { filters: &filters, sync: &sync, fallback: &fallback, stop: &stop, end: &end, handle, began };
         match state.watch(watch, &ended, look) {
             Some(result) => result.map_err(explain)?,
             // A driver that never comes back: the filters have ended, and the rest is left as it is.
@@ -381,6 +429,7 @@ impl Graph {
 struct State<'a> {
     filters: &'a [Seen],
     sync: &'a [SyncWatch],
+    fallback: &'a Option<Fallback>,
     stop: &'a AtomicBool,
     end: &'a AtomicU64,
     handle: FlowgraphHandle,
@@ -401,6 +450,7 @@ impl State<'_> {
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {}
             }
+            self.fallback.iter().for_each(Fallback::look);
             let over = self.filters.iter().all(|f| f.probe.summary().is_some());
             let asked = over || watch.stop.load(Ordering::Relaxed) || watch.time.is_some_and(|time| self.began.elapsed() >= time);
             let now: u64 = tracked().sum();

@@ -1,6 +1,6 @@
 //! Self-interference cancellation: what is known is taken out, what is wanted stays.
 
-use kaflow::filter::{Guard, Tracker, registry};
+use kaflow::filter::{Canceller, Guard, Tracker, registry};
 use kaflow::ofdm::{Config, Source, Transmitter};
 use kaflow::{Complex32, Complex64};
 use rand::{Rng, SeedableRng};
@@ -115,6 +115,68 @@ fn the_noise_floor_is_reached_and_a_wanted_signal_survives() {
             assert!(sinr >= goal, "{sinr:.2} dB instead of {goal}");
         }
     }
+}
+
+/// An amplifier that works on the waveform, here at four times the rate, and a receiver that samples behind a filter.
+fn between_samples(samples: usize, seed: u64) -> Duplex {
+    const UP: usize = 4;
+    const SIDE: i32 = 12 * UP as i32;
+    let (random, c) = (&mut ChaCha8Rng::seed_from_u64(seed), Complex64::new);
+    let tx = ofdm(samples, seed, 1);
+    let lowpass: Vec<f64> = (-SIDE..=SIDE)
+        .map(|k| {
+            let (x, window) = (
+                std::f64::consts::PI * 0.95 * f64::from(k) / UP as f64,
+                (std::f64::consts::PI * f64::from(k) / f64::from(2 * SIDE + 2)).cos(),
+            );
+            0.95 * window * window * if k == 0 { 1.0 } else { x.sin() / x }
+        })
+        .collect();
+    let filtered = |x: &[Complex64], n: usize| -> Complex64 {
+        let tap =
+            |(k, h): (usize, &f64)| (n + SIDE as usize).checked_sub(k).and_then(|at| x.get(at)).map_or(Complex64::default(), |x| x * h);
+        lowpass.iter().enumerate().map(tap).sum()
+    };
+    let mut stuffed = vec![Complex64::default(); UP * samples];
+    tx.iter().enumerate().for_each(|(n, &z)| stuffed[UP * n] = wide(z));
+    let at = |x: &[Complex64], n: usize, lag: usize| if n >= UP * lag { x[n - UP * lag] } else { Complex64::default() };
+    let x: Vec<Complex64> = (0..UP * samples).map(|n| filtered(&stuffed, n)).collect();
+    let u: Vec<Complex64> = (0..x.len())
+        .map(|n| {
+            let z = 0.5 * (x[n] + c(0.08, -0.05) * at(&x, n, 1) + c(0.0, 0.03) * at(&x, n, 2));
+            let r = z.norm();
+            z / (1.0 + r.powi(4)).powf(0.25) * Complex64::cis(0.4 * r * r / (1.0 + r * r))
+        })
+        .collect();
+    let heard: Vec<Complex64> = (0..u.len()).map(|n| c(0.9, 0.2) * u[n] + c(-0.25, 0.15) * at(&u, n, 1)).collect();
+    let si: Vec<Complex64> = (0..samples).map(|n| filtered(&heard, UP * n)).collect();
+    let scale = (si.iter().map(|z| z.norm_sqr()).sum::<f64>() / samples as f64).sqrt().recip();
+    let noise: Vec<Complex32> = (0..samples).map(|_| narrow(10f64.powf(-SI_DB / 20.0) * gaussian(random))).collect();
+    let rx = si.iter().zip(&noise).map(|(z, n)| narrow(z * scale) + n).collect();
+    Duplex { tx, rx, wanted: Vec::new(), noise }
+}
+
+#[test]
+fn products_between_samples_cancel_an_amplifier_that_works_between_them() {
+    let d = between_samples(40_000, 38);
+    // Seven samples ahead are as many as what lies halfway needs.
+    let above = |advance: usize| {
+        let tx: Vec<_> = d.tx[advance..].iter().copied().chain(vec![Complex32::default(); advance]).collect();
+        let mut prediction = d.rx.clone();
+        Guard::new(Box::new(Canceller::new(9, advance, 262_144.0).unwrap()) as Box<dyn Tracker<f32>>).track(
+            &tx,
+            &d.rx,
+            &mut prediction,
+            None,
+        );
+        let steady = 20_000..39_000;
+        db(power(steady.clone().map(|n| d.rx[n] - prediction[n])), power(d.noise[steady].iter().copied()))
+    };
+    let [early, at_samples, between] = [0, 6, 7].map(above);
+    println!(
+        "amplifier between samples: {early:.1} dB above the noise without advance, {at_samples:.1} with 6 samples, {between:.1} with products halfway"
+    );
+    assert!(between < at_samples - 3.0 && at_samples < early, "{early:.2} {at_samples:.2} {between:.2}");
 }
 
 #[test]

@@ -1,64 +1,36 @@
 //! Learns the amplifier behind a predistorter.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::mem;
+use std::thread::JoinHandle;
 
 use futuresdr::runtime::dev::prelude::*;
 
 use super::{
     Fault,
     fault::guarded,
+    learning::{Heard, Learning, LoopConfig, Rounds},
     predistort::{Swap, TABLE},
     tags,
 };
-use crate::Complex64;
-use crate::dpd::{Learner, Options, Table};
+use crate::Error;
+use crate::dpd::FADE;
 use crate::dsp::wide;
-use crate::error::require;
 
-/// How a loop of [`Linearize`] and [`Predistort`](super::Predistort) learns.
-#[derive(Clone, Debug)]
-pub struct LoopConfig {
-    /// The amplifier's model.
-    pub options: Options,
-    /// The largest envelope that is ever sent.
-    pub level: f64,
-    /// How much weaker than without the signal comes out, in dB.
-    pub back_off_db: f64,
-    /// Pairs of a round; those that were sent before the last table are left out.
-    pub pairs: usize,
-}
+/// Pairs that tell which table they were sent through, and how far apart such stretches are.
+const STRETCH: usize = 2048;
+const APART: u64 = 1 << 14;
+/// Pairs that a radio's synchroniser takes to settle.
+const SETTLE: u64 = 1 << 17;
 
-/// What a round of a loop has done.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Round {
-    /// What the model leaves unexplained of what came back, in dB.
-    pub model_db: f64,
-    /// Whether its inverse is applied; else the signal is sent as it is.
-    pub applied: bool,
-}
-
-/// What the rounds of a loop have done so far.
-#[derive(Clone, Debug, Default)]
-pub struct Rounds(Arc<Mutex<Vec<Round>>>);
-
-impl Rounds {
-    /// The rounds, in order.
-    pub fn get(&self) -> Vec<Round> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// A model that is worse than the best one so far by more than this, in dB, is not applied: something else has come into the feedback.
-const WORSE_DB: f64 = 6.0;
-/// Nor is one that leaves more than this.
-const POOR_DB: f64 = -15.0;
-
-/// Learns the amplifier from what was sent and what came back, and gives a [`Predistort`](super::Predistort) block its inverse, round after round. A fit that gets
+/// Learns the amplifier from the signal and what came back, and gives a [`Predistort`](super::Predistort) block its inverse, round after round. A fit that gets
 /// worse sends it back to the signal itself, and begins anew.
+///
+/// What the amplifier was given is found by sending the signal through the table of that block: what goes through a radio cannot be seen behind it.
 ///
 /// # Stream Inputs
 ///
-/// `sent`: what the amplifier was given. `received`: what came back, in step. A tag `gap` on either begins a round anew.
+/// `signal`: what is to come out undistorted, as it goes into the predistorter. `received`: what came back, in step. A tag `gap` on either is a break; the predistorter's tag `table` on
+/// `received` says from where on a table was used, where there is one.
 ///
 /// # Stream Outputs
 ///
@@ -81,18 +53,23 @@ where
     I: CpuBufferReader<Item = Complex32>,
 {
     #[input]
-    sent: I,
+    signal: I,
     #[input]
     received: I,
-    config: LoopConfig,
-    signal: Vec<Complex64>,
-    learner: Learner,
+    pairs: usize,
+    latency: Option<usize>,
     swap: Swap,
-    /// Whether the last table is still on its way, and pairs taken in this round.
-    waits: bool,
-    taken: usize,
-    best_db: f64,
+    /// None while a thread has it.
+    learning: Option<Learning>,
+    thread: Option<JoinHandle<crate::Result<Learning>>>,
+    aside: bool,
     rounds: Rounds,
+    /// The table that counts, pairs that were seen so far, how many there are when it has come round, and when it is looked for next.
+    number: usize,
+    seen: u64,
+    from: u64,
+    look: u64,
+    heard: Heard,
     gaps: Vec<(usize, u64)>,
     fault: Fault,
 }
@@ -107,26 +84,35 @@ impl Linearize {
 impl<I: CpuBufferReader<Item = Complex32>> Linearize<I> {
     /// As [`new`](Linearize::new), with buffers of another kind than the default.
     pub fn with_buffers(config: LoopConfig, signal: &[Complex32], swap: Swap) -> crate::Result<Self> {
-        require(config.pairs >= 1024, "pairs", "at least 1024", config.pairs as f64)?;
-        let signal: Vec<Complex64> = signal.iter().map(|&z| wide(z)).collect();
-        let learner = Learner::new(config.options, &signal, config.level)?;
-        let (mut sent, mut received) = (I::default(), I::default());
-        sent.set_min_buffer_size_in_items(super::BUFFER);
+        let (pairs, latency) = (config.pairs, config.latency);
+        let learning = Learning::new(config, signal, swap.clone())?;
+        let (mut plain, mut received) = (I::default(), I::default());
+        plain.set_min_buffer_size_in_items(super::BUFFER);
         received.set_min_buffer_size_in_items(super::BUFFER);
         Ok(Self {
-            sent,
+            signal: plain,
             received,
-            waits: false,
-            config,
-            signal,
-            learner,
+            pairs,
+            latency,
             swap,
-            taken: 0,
-            best_db: 0.0,
-            rounds: Rounds::default(),
+            rounds: learning.rounds(),
+            learning: Some(learning),
+            thread: None,
+            aside: false,
+            number: 0,
+            seen: 0,
+            from: if latency.is_some() { SETTLE } else { 0 },
+            look: u64::MAX,
+            heard: Heard::default(),
             gaps: Vec::new(),
             fault: Fault::default(),
         })
+    }
+
+    /// Learns in a thread of its own, while pairs pass unused: for a radio, which does not wait.
+    pub fn aside(mut self) -> Self {
+        self.aside = true;
+        self
     }
 
     /// A handle on what the rounds have done.
@@ -138,80 +124,82 @@ impl<I: CpuBufferReader<Item = Complex32>> Linearize<I> {
     pub fn fault(&self) -> Fault {
         self.fault.clone()
     }
-}
 
-/// Takes in pairs and, at the end of a round, decides what is applied.
-struct Turn<'a> {
-    config: &'a LoopConfig,
-    signal: &'a [Complex64],
-    learner: &'a mut Learner,
-    swap: &'a Swap,
-    best_db: &'a mut f64,
-    rounds: &'a Rounds,
-}
-
-impl Turn<'_> {
-    fn end(self) -> crate::Result<()> {
-        // A round without a full block has taught nothing.
-        let fitted = self.learner.model().ok().map(|model| (model, self.learner.nmse_db())).filter(|(_, db)| db.is_finite());
-        let model_db = fitted.as_ref().map_or(0.0, |(_, db)| *db);
-        let good = model_db < POOR_DB && model_db < *self.best_db + WORSE_DB;
-        let table = match fitted {
-            Some((model, _)) if good => Table::invert(&model, self.signal, self.config.level, self.config.back_off_db).ok(),
-            _ => None,
-        };
-        let applied = table.is_some();
-        self.swap.set(table.unwrap_or_else(|| Table::bypass(self.config.level)))?;
-        if applied {
-            *self.best_db = self.best_db.min(model_db);
-            self.learner.forget(0.5);
+    /// Learns from what was heard, here or aside.
+    fn learn(&mut self) -> crate::Result<()> {
+        let (heard, (table, number)) = (mem::take(&mut self.heard), self.swap.table());
+        // Somebody has just set another one: what was heard is of no use.
+        let Some(mut learning) = self.learning.take_if(|_| number == self.number) else { return Ok(()) };
+        let round = move || guarded("the learner", || learning.round(heard, &table).map(|()| learning)).flatten();
+        if self.aside {
+            let thread = std::thread::Builder::new().name("kaflow dpd".into()).spawn(round);
+            self.thread = Some(thread.map_err(|e| Error::io("thread", e))?);
         } else {
-            *self.best_db = 0.0;
-            self.learner.forget(0.0);
+            self.learning = Some(round()?);
         }
-        self.rounds.0.lock().unwrap_or_else(PoisonError::into_inner).push(Round { model_db, applied });
         Ok(())
+    }
+
+    /// Looks whether the new table has come round; the next pairs count then.
+    fn search(&mut self) -> crate::Result<()> {
+        let heard = mem::take(&mut self.heard);
+        let Some(learning) = &self.learning else { return Ok(()) };
+        if heard.len() >= STRETCH && guarded("the learner", || learning.has_come(&heard))? {
+            self.from = self.from.min(self.seen);
+        }
+        self.look = self.seen + APART;
+        Ok(())
+    }
+
+    /// Takes back what a thread has learned, if it is done; and looks whether there is a new table, which takes a while to come round. False while pairs are of no use.
+    fn ready(&mut self) -> crate::Result<bool> {
+        if let Some(thread) = self.thread.take_if(|thread| thread.is_finished()) {
+            let learned = thread.join().map_err(|_| Error::Device("the learner's thread has panicked".into()))?;
+            self.learning = Some(learned?);
+        }
+        let Some(learning) = &mut self.learning else { return Ok(false) };
+        let number = self.swap.number();
+        if number != self.number {
+            learning.notice(number);
+            self.number = number;
+            self.from = self.latency.map_or(u64::MAX, |latency| self.seen + latency as u64);
+            self.look = self.latency.map_or(u64::MAX, |_| self.seen);
+            self.heard.clear();
+        }
+        Ok(true)
     }
 }
 
 impl<I: CpuBufferReader<Item = Complex32>> Kernel for Linearize<I> {
     async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
-        let (sent, sent_tags) = self.sent.slice_with_tags();
+        let ready = self.ready().map_err(|e| self.fault.raise(e))?;
+        let (signal, signal_tags) = self.signal.slice_with_tags();
         let (received, received_tags) = self.received.slice_with_tags();
-        let (sent_len, received_len) = (sent.len(), received.len());
-        let available = sent_len.min(received_len);
-        tags::gaps(sent_tags.iter().chain(received_tags), available, &mut self.gaps);
-        // Up to the next gap, which breaks the stream.
-        let cut = self.gaps.iter().map(|gap| gap.0).find(|&at| at > 0).unwrap_or(available);
-        if self.gaps.first().is_some_and(|gap| gap.0 == 0) {
-            self.learner.broken();
+        let (signal_len, received_len) = (signal.len(), received.len());
+        let available = signal_len.min(received_len);
+        let begins = |t: &&ItemTag| matches!(&t.tag, Tag::NamedUsize(name, number) if name == TABLE && *number == self.number);
+        if let Some(tag) = received_tags.iter().filter(|t| t.index < available).find(begins) {
+            self.from = self.seen + (tag.index + 2 * FADE) as u64;
         }
-        let arrived = sent_tags.iter().find(|t| matches!(&t.tag, Tag::NamedUsize(name, _) if name == TABLE)).map(|t| t.index);
-        let skipped = if self.waits { arrived.unwrap_or(cut).min(cut) } else { 0 };
-        self.waits &= arrived.is_none_or(|at| at >= cut);
-        let n = (skipped + self.config.pairs.saturating_sub(self.taken)).min(cut);
-        if n > skipped {
-            let learner = &mut self.learner;
-            let pairs: (Vec<_>, Vec<_>) = sent[skipped..n].iter().zip(&received[skipped..n]).map(|(&x, &y)| (wide(x), wide(y))).unzip();
-            guarded("the learner", || learner.push(&pairs.0, &pairs.1)).flatten().map_err(|e| self.fault.raise(e))?;
-            self.taken += n - skipped;
-        }
+        // Until a table has come round a stretch now and then tells whether it has; then all pairs count.
+        let waits = self.seen < self.from;
+        let within = |pairs: u64| pairs.saturating_sub(self.seen).min(available as u64) as usize;
+        let (from, end, wanted) = if waits { (within(self.look), within(self.from), STRETCH) } else { (0, available, self.pairs) };
+        let (skipped, end) = if ready { (from.min(end), end) } else { (available, available) };
+        let n = end.min(skipped + wanted.saturating_sub(self.heard.len()));
+        tags::gaps(signal_tags.iter().chain(received_tags), n, &mut self.gaps);
+        let breaks = self.gaps.iter().filter(|gap| gap.0 >= skipped).map(|gap| gap.0 - skipped);
+        self.heard.push(signal[skipped..n].iter().zip(&received[skipped..n]).map(|(&x, &y)| (wide(x), wide(y))), breaks);
         io.call_again = n < available;
-        self.sent.consume(n);
+        self.signal.consume(n);
         self.received.consume(n);
-        if self.taken >= self.config.pairs {
-            (self.taken, self.waits) = (0, true);
-            let turn = Turn {
-                config: &self.config,
-                signal: &self.signal,
-                learner: &mut self.learner,
-                swap: &self.swap,
-                best_db: &mut self.best_db,
-                rounds: &self.rounds,
-            };
-            guarded("the learner", || turn.end()).flatten().map_err(|e| self.fault.raise(e))?;
+        self.seen += n as u64;
+        if waits && (self.heard.len() >= STRETCH || self.seen >= self.from) {
+            self.search().map_err(|e| self.fault.raise(e))?;
+        } else if ready && !waits && self.heard.len() >= self.pairs {
+            self.learn().map_err(|e| self.fault.raise(e))?;
         }
-        if (self.sent.finished() && n == sent_len) || (self.received.finished() && n == received_len) {
+        if (self.signal.finished() && n == signal_len) || (self.received.finished() && n == received_len) {
             io.finished = true;
         }
         Ok(())

@@ -1,10 +1,10 @@
 //! Digital predistortion in front of an amplifier.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futuresdr::runtime::dev::prelude::*;
 
-use super::{Fault, fault::guarded, message, tags};
+use super::{Fault, message, staged::in_place};
 use crate::dpd::{Predistorter, Swapping, Table};
 
 /// Sends what makes an amplifier put out its input: a [`Table`] with memory, which can be replaced while it runs.
@@ -15,11 +15,11 @@ use crate::dpd::{Predistorter, Swapping, Table};
 ///
 /// # Stream Outputs
 ///
-/// `output`: what to send to the amplifier, never beyond the table's level; tags are copied, and where a new table begins there is one called `table`.
+/// `output`: what to send to the amplifier, never beyond the table's level; tags are copied, and where a new table begins there is one called `table`, with its number.
 ///
 /// # Message Inputs
 ///
-/// `bypass`: anything, fades to the signal itself, held to the level of the first table.
+/// `bypass`: anything, fades to the signal itself, held to the level of the table.
 ///
 /// # Message Outputs
 ///
@@ -52,7 +52,6 @@ where
     #[output]
     output: O,
     running: Swapping,
-    level: f64,
     swap: Swap,
     fault: Fault,
 }
@@ -61,19 +60,74 @@ where
 pub(super) const TABLE: &str = "table";
 
 /// Replaces the table of a [`Predistort`] block.
-#[derive(Clone, Debug, Default)]
-pub struct Swap(Arc<Mutex<Option<Box<Predistorter>>>>);
+#[derive(Clone, Debug)]
+pub struct Swap(Arc<Mutex<Tables>>);
+
+#[derive(Debug)]
+struct Tables {
+    /// The last one that was set, the one before it, and how many there were before.
+    table: Table,
+    last: Table,
+    number: usize,
+    /// The same, until the block takes it.
+    next: Option<Box<Predistorter>>,
+}
 
 impl Swap {
-    /// Fades to `table` from the next samples on.
-    pub fn set(&self, table: Table) -> crate::Result<()> {
-        let next = Box::new(Predistorter::new(table)?);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
-        Ok(())
+    fn new(table: Table) -> Self {
+        Self(Arc::new(Mutex::new(Tables { last: table.clone(), table, number: 0, next: None })))
     }
 
-    fn take(&self) -> Option<Box<Predistorter>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fades to `table` from the next samples on.
+    pub fn set(&self, table: Table) -> crate::Result<()> {
+        self.next(table).map(drop)
+    }
+
+    /// The same; gives how many tables were before it.
+    pub(super) fn next(&self, table: Table) -> crate::Result<usize> {
+        let next = Box::new(Predistorter::new(table.clone())?);
+        let mut tables = self.lock();
+        let last = std::mem::replace(&mut tables.table, table);
+        (tables.last, tables.number, tables.next) = (last, tables.number + 1, Some(next));
+        Ok(tables.number)
+    }
+
+    /// Fades to the signal itself, held to the level of the table.
+    pub fn bypass(&self) -> crate::Result<()> {
+        let level = self.lock().table.level;
+        self.set(Table::bypass(level))
+    }
+
+    /// The same, unless it is so already; true when it was not.
+    pub(crate) fn fall_back(&self) -> bool {
+        let predistorts = !self.lock().table.is_bypass();
+        predistorts && self.bypass().is_ok()
+    }
+
+    /// The table, and how many were before it.
+    pub(super) fn table(&self) -> (Table, usize) {
+        let tables = self.lock();
+        (tables.table.clone(), tables.number)
+    }
+
+    /// The table, and the one before it.
+    pub(super) fn tables(&self) -> (Table, Table) {
+        let tables = self.lock();
+        (tables.table.clone(), tables.last.clone())
+    }
+
+    /// How many tables were before this one.
+    pub(super) fn number(&self) -> usize {
+        self.lock().number
+    }
+
+    fn take(&self) -> Option<(Box<Predistorter>, usize)> {
+        let mut tables = self.lock();
+        tables.next.take().map(|next| (next, tables.number))
     }
 }
 
@@ -91,10 +145,10 @@ where
 {
     /// As [`new`](Predistort::new), with buffers of another kind than the default.
     pub fn with_buffers(table: Table) -> crate::Result<Self> {
-        let (mut output, level) = (O::default(), table.level);
+        let mut output = O::default();
         output.set_min_buffer_size_in_items(super::BUFFER);
-        let running = Swapping::new(Predistorter::new(table)?);
-        Ok(Self { input: I::default(), output, running, level, swap: Swap::default(), fault: Fault::default() })
+        let running = Swapping::new(Predistorter::new(table.clone())?);
+        Ok(Self { input: I::default(), output, running, swap: Swap::new(table), fault: Fault::default() })
     }
 
     /// A handle that replaces the table while the block runs.
@@ -108,7 +162,7 @@ where
     }
 
     async fn bypass(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
-        message::answer("bypass", &p, |_| self.swap.set(Table::bypass(self.level)))
+        message::answer("bypass", &p, |_| self.swap.bypass())
     }
 }
 
@@ -118,25 +172,14 @@ where
     O: CpuBufferWriter<Item = Complex32>,
 {
     async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
-        let (input, input_tags) = self.input.slice_with_tags();
-        let input_len = input.len();
-        let (output, mut output_tags) = self.output.slice_with_tags();
-        let n = input_len.min(output.len());
-        if n > 0 {
-            if let Some(next) = self.swap.take() {
-                self.running.swap(*next);
-                output_tags.add_tag(0, Tag::NamedUsize(TABLE.into(), 0));
+        let (running, swap) = (&mut self.running, &self.swap);
+        let work = in_place(&mut self.input, &mut self.output, io, "the predistorter", |samples, tags| {
+            if let Some((next, number)) = swap.take() {
+                running.swap(*next);
+                tags.add_tag(0, Tag::NamedUsize(TABLE.into(), number));
             }
-            output[..n].copy_from_slice(&input[..n]);
-            let running = &mut self.running;
-            guarded("the predistorter", || running.process(&mut output[..n])).map_err(|e| self.fault.raise(e))?;
-            tags::copy(&[input_tags], n, &mut output_tags);
-            self.input.consume(n);
-            self.output.produce(n);
-        }
-        if self.input.finished() && n == input_len {
-            io.finished = true;
-        }
-        Ok(())
+            running.process(samples);
+        });
+        work.map_err(|e| self.fault.raise(e).into())
     }
 }

@@ -1,6 +1,6 @@
 //! The parts of the test bed that change a stream in place.
 
-use futuresdr::runtime::dev::prelude::*;
+use futuresdr::runtime::{buffer::Tags, dev::prelude::*};
 
 use super::{Fault, fault::guarded, message, tags};
 use crate::channel::Stage;
@@ -102,21 +102,35 @@ where
     O: CpuBufferWriter<Item = Complex32>,
 {
     async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
-        let (input, input_tags) = self.input.slice_with_tags();
-        let input_len = input.len();
-        let (output, mut output_tags) = self.output.slice_with_tags();
-        let n = input_len.min(output.len());
-        if n > 0 {
-            output[..n].copy_from_slice(&input[..n]);
-            let stage = &mut self.stage;
-            guarded("the stage", || stage.process(&mut output[..n])).map_err(|e| self.fault.raise(e))?;
-            tags::copy(&[input_tags], n, &mut output_tags);
-            self.input.consume(n);
-            self.output.produce(n);
-        }
-        if self.input.finished() && n == input_len {
-            io.finished = true;
-        }
-        Ok(())
+        let stage = &mut self.stage;
+        in_place(&mut self.input, &mut self.output, io, "the stage", |samples, _| stage.process(samples))
+            .map_err(|e| self.fault.raise(e).into())
     }
+}
+
+/// The work of a block that puts out as many samples as it takes in: `process` changes them where they are and may add tags; those of the input are copied.
+pub(super) fn in_place<I, O>(
+    input: &mut I,
+    output: &mut O,
+    io: &mut WorkIo,
+    what: &str,
+    process: impl FnOnce(&mut [Complex32], &mut Tags<'_>),
+) -> crate::Result<()>
+where
+    I: CpuBufferReader<Item = Complex32>,
+    O: CpuBufferWriter<Item = Complex32>,
+{
+    let (from, from_tags) = input.slice_with_tags();
+    let available = from.len();
+    let (to, mut to_tags) = output.slice_with_tags();
+    let n = available.min(to.len());
+    if n > 0 {
+        to[..n].copy_from_slice(&from[..n]);
+        guarded(what, || process(&mut to[..n], &mut to_tags))?;
+        tags::copy(&[from_tags], n, &mut to_tags);
+        input.consume(n);
+        output.produce(n);
+    }
+    io.finished |= input.finished() && n == available;
+    Ok(())
 }

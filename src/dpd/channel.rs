@@ -93,7 +93,7 @@ pub(super) struct Response {
 
 impl Response {
     /// Energy that it does not explain.
-    fn left(&self, sent: &[Complex64], received: &[Complex64], from: usize) -> f64 {
+    pub(super) fn left(&self, sent: &[Complex64], received: &[Complex64], from: usize) -> f64 {
         let end = received.len() - self.advance;
         let predicted = |n: usize| {
             let t = place(n, from, end);

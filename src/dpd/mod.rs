@@ -20,4 +20,5 @@ pub use basis::Term;
 pub use channel::Path;
 pub use model::{Learner, Model, Options};
 pub use predistorter::{Predistorter, Table, predistort};
+pub(crate) use swap::FADE;
 pub use swap::Swapping;

@@ -178,6 +178,20 @@ impl Learner {
         self.equations.nmse_db(&weights)
     }
 
+    /// Energy of what came back that the amplifier as it is known leaves unexplained, had `sent` been sent.
+    pub(crate) fn left(&self, sent: &[Complex64], received: &[Complex64]) -> f64 {
+        let (taps, advance, moving) = match self.options.path {
+            Path::Coupler => (1, 0, false),
+            Path::Air { taps, advance, .. } => (taps, advance, true),
+        };
+        let from = self.reach_back();
+        if received.len() <= from + advance {
+            return f64::INFINITY;
+        }
+        let bent = self.model.apply(sent);
+        channel::fit(&bent, received, from, taps, advance, moving).map_or(f64::INFINITY, |response| response.left(&bent, received, from))
+    }
+
     /// The amplifier as far as it is known.
     pub fn model(&mut self) -> Result<Model> {
         self.solve()?;

@@ -80,6 +80,11 @@ impl Table {
         }
     }
 
+    /// Whether it passes everything below its level on as it is.
+    pub(crate) fn is_bypass(&self) -> bool {
+        *self == Self::bypass(self.level)
+    }
+
     /// Samples before the present one that are needed.
     pub fn memory(&self) -> usize {
         self.terms.iter().map(|t| t.sample.max(t.envelope)).max().unwrap_or(0)

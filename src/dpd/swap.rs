@@ -5,7 +5,7 @@ use num_complex::Complex32;
 use super::Predistorter;
 
 /// Samples over which one takes over from the other.
-const FADE: usize = 256;
+pub(crate) const FADE: usize = 256;
 
 /// A predistorter that can be replaced while it runs: the new one knows the samples before, and takes over along a straight line, so that neither the
 /// level of the one nor that of the other is exceeded.

@@ -33,6 +33,8 @@ const KEPT: f64 = 0.3;
 const LONGEST: usize = 256;
 /// How often the decoder is heard before a packet counts as lost.
 const FEEDBACKS: usize = 4;
+/// A channel that differs from the one that symbols were read with by less than this, over the noise, is the same: the difference is noise in the points.
+const SAME: f64 = 0.01;
 /// Share of a symbol's phase error that the expected turn from symbol to symbol takes over.
 const DRIFT_STEP: f64 = 0.2;
 
@@ -337,7 +339,7 @@ impl Reader {
             let new = self.channel.estimate(self.noise);
             let change: f64 = self.bins.iter().map(|&b| wide(new[b] - old[b]).norm_sqr()).sum::<f64>() / self.bins.len() as f64;
             self.turned = old;
-            if change < 0.05 * self.noise {
+            if change < SAME * self.noise {
                 break;
             }
             self.noise = self.pass(count, start, true).max(1e-9);

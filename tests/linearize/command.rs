@@ -9,27 +9,27 @@ use serde_json::Value;
 use crate::link::*;
 
 #[path = "../common/mod.rs"]
-mod common;
+pub mod common;
 
-fn kaflow(directory: &Path, arguments: &str) -> assert_cmd::assert::Assert {
+pub fn kaflow(directory: &Path, arguments: &str) -> assert_cmd::assert::Assert {
     Command::new(cargo_bin!("kaflow")).current_dir(directory).args(arguments.split_whitespace()).timeout(Duration::from_secs(120)).assert()
 }
 
-fn json(path: impl AsRef<Path>) -> Value {
+pub fn json(path: impl AsRef<Path>) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-fn raw(path: impl AsRef<Path>, samples: &[Complex64]) {
+pub fn raw(path: impl AsRef<Path>, samples: &[Complex64]) {
     let bytes: Vec<u8> = samples.iter().flat_map(|z| [(z.re as f32).to_le_bytes(), (z.im as f32).to_le_bytes()].concat()).collect();
     fs::write(path, bytes).unwrap();
 }
 
 /// The worse side.
-fn worse(sides: &Value) -> f64 {
+pub fn worse(sides: &Value) -> f64 {
     sides[0].as_f64().unwrap().max(sides[1].as_f64().unwrap())
 }
 
-fn refused(directory: &Path, arguments: &str, word: &str) {
+pub fn refused(directory: &Path, arguments: &str, word: &str) {
     let output = kaflow(directory, arguments).code(2).get_output().clone();
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.trim().lines().count() == 1 && text.contains(word), "{arguments}: {text}");

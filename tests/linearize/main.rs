@@ -3,6 +3,8 @@
 #[cfg(feature = "cli")]
 mod command;
 mod link;
+#[cfg(all(feature = "cli", feature = "soapy"))]
+mod live;
 
 use kaflow::Complex64;
 use kaflow::dpd::{Learner, Options, Path, Table, predistort};
@@ -109,7 +111,8 @@ fn the_flowgraph_closes_the_loop() {
     let ofdm = Config { oversampling: 4, window: 4, clip: Some(clip), ..Config::default() };
     let amplifier = AmplifierConfig { ibo_db: 9.0, model: Model::Rapp { smoothness: 1.6 } };
     let mut transmission = Transmission { ofdm, amplifier, fading: None, snr_db: 40.0, samples: 600_000, seed: 1 };
-    let config = LoopConfig { options: Options { memory: 0, ..Options::default() }, level: 3.4, back_off_db: 0.1, pairs: 10_000 };
+    let options = Options { memory: 0, ..Options::default() };
+    let mut config = LoopConfig { options, level: 3.4, back_off_db: 0.1, power_db: 1.0, pairs: 10_000, latency: None };
     let done = linearize::run(&transmission, config.clone()).unwrap();
     let nmse = |part: std::ops::Range<usize>| {
         linearity(&done.signal[part.clone()], &done.output[part], Band { width: 0.21, spacing: 0.23 }).unwrap().nmse_db
@@ -117,6 +120,11 @@ fn the_flowgraph_closes_the_loop() {
     let (before, after) = (nmse(0..10_000), nmse(590_000..600_000));
     println!("NMSE {before:.1} dB before, {after:.1} dB behind the loop, {:?}", done.rounds);
     assert!(done.rounds.len() >= 2 && done.rounds.iter().all(|round| round.applied) && after < before - 12.0);
+    // Where less power may be sent, less comes out.
+    config.power_db = -0.5;
+    let held = linearize::run(&transmission, config.clone()).unwrap();
+    let power = |samples: &[kaflow::Complex32]| kaflow::metrics::power(&samples[300_000..]);
+    assert!(power(&held.output) < 0.96 * power(&done.output) && held.rounds.iter().all(|round| round.applied), "{:?}", held.rounds);
     // A feedback that holds next to nothing of the signal teaches nothing.
     (transmission.snr_db, transmission.samples) = (5.0, 100_000);
     let done = linearize::run(&transmission, config).unwrap();

@@ -21,8 +21,8 @@ use crate::{Error, Result, files};
 /// Cancel what is known of a recording: self-interference (SIC) of a full-duplex radio, the leakage of a transmitter or of a converter next door.
 ///
 /// TX is the known signal, RX what was received with it; both from one clock. Writes what remains as SigMF, with RX's rate, captures and annotations, sample by sample
-/// in its place; dB of cancellation in total, in the band of TX and over frequency, with spectra before and after. What else RX holds, a wanted signal, stays: it is noise
-/// to the canceller, which learns the less the stronger it is.
+/// in its place; dB of cancellation in total and in the band of TX, over all samples and over the last half of them, when it has learned; of these also over frequency, with spectra
+/// before and after. What else RX holds, a wanted signal, stays: it is noise to the canceller, which learns the less the stronger it is.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -51,10 +51,15 @@ pub(crate) struct Args {
 
 /// What cancels when nobody says.
 const DEFAULT: [&str; 1] = ["canceller"];
+/// How far ahead its window reaches then: a receiver's filters ring before and after, and what lies halfway between samples is found from both sides.
+const ADVANCE: usize = 8;
 /// The name of what remains.
 const CLEANED: &str = "cleaned";
 
-pub(crate) fn run(args: Args) -> Result<()> {
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    if args.filters.advance.is_none() && args.filters.filter.iter().all(|name| DEFAULT.contains(&name.as_str())) {
+        (args.filters.advance, args.filters.taps) = (Some(ADVANCE), args.filters.taps.max(ADVANCE + 1));
+    }
     let choices = filters::choose(&args.filters.wanted(&DEFAULT, None)?, "filter", &filters::streams())?;
     let [choice] = &choices[..] else {
         return Err(Error::parameter("filter", "one filter", format!("{} filters", choices.len())));

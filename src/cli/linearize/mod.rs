@@ -1,6 +1,6 @@
 //! `kaflow linearize`: digital predistortion from a recorded pair.
 
-mod report;
+pub(super) mod report;
 
 use std::path::PathBuf;
 use std::str::FromStr;

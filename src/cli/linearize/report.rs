@@ -10,7 +10,7 @@ use crate::dpd;
 use crate::dsp::narrow;
 use crate::iq::{Datatype, Writer, sigmf::Meta};
 use crate::metrics::{AmCurve, Band, Linearity, welch};
-use crate::plot::{self, AmplifierCurve, Axis, Figure, Series};
+use crate::plot::{self, AmplifierCurve, Axis, Figure, Mark, Series};
 use crate::{Complex64, Error, Result};
 
 const TABLE: &str = "predistorter";
@@ -19,6 +19,8 @@ const CURVES: &str = "amplifier";
 const SPECTRUM: &str = "spectrum";
 /// Points of an AM/AM curve.
 const POINTS: usize = 60;
+/// The smallest envelope of a curve, over the largest.
+const SMALLEST: f64 = 0.05;
 /// Windows of the spectra in the picture.
 const WINDOW: usize = 1024;
 
@@ -29,13 +31,18 @@ pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     own.into_iter().map(|name| folder.join(name)).chain(drawn.into_iter().flatten()).collect()
 }
 
-fn row(name: &str, found: &Linearity) {
+pub(in crate::cli) fn row(name: &str, found: &Linearity) {
     let (lower, upper) = found.aclr_dbc;
     say!("{name:<28} {lower:>8.1} {upper:>8.1} {:>8.1} {:>8.1}", found.evm_db, found.nmse_db);
 }
 
-fn head() {
+pub(in crate::cli) fn head() {
     say!("{:<28} {:>8} {:>8} {:>8} {:>8}", "", "ACLR dBc", "upper", "EVM dB", "NMSE dB");
+}
+
+/// The lower and the upper side.
+pub(in crate::cli) fn sides(found: &Linearity) -> [f64; 2] {
+    [found.aclr_dbc.0, found.aclr_dbc.1]
 }
 
 fn write_json(args: &Args, value: serde_json::Value) -> Result<()> {
@@ -77,12 +84,16 @@ pub(super) fn write(args: &Args, learned: &Learned, band: Band, pair: &Pair) -> 
         learned.power_db,
         learned.output_db
     );
+    say!(
+        "expected, not measured: with predistortion the figures are the model's, which leaves {:.1} dB of what came back unexplained. That it undoes what the model knows they do show;\n\
+         what the PA does they do not, where they are better than that. Send {SIGNAL}.sigmf-meta, record it, and measure with --check",
+        learned.model_db
+    );
     if learned.after.nmse_db > learned.before.nmse_db - 1.0
         || learned.after.aclr_dbc.0.max(learned.after.aclr_dbc.1) > learned.before.aclr_dbc.0.max(learned.before.aclr_dbc.1)
     {
         note!("predistortion would not make this better: give the way back with --path, more or less --memory, or a cleaner recording");
     }
-    let sides = |found: &Linearity| [found.aclr_dbc.0, found.aclr_dbc.1];
     write_json(
         args,
         json!({
@@ -133,7 +144,10 @@ fn signal(args: &Args, learned: &Learned, pair: &Pair, out: &Path) -> Result<()>
 /// AM/AM and AM/PM of the model, of what is sent and of both together.
 fn curves(learned: &Learned) -> Result<Figure> {
     let curve = |name: &str, output: &[Complex64]| -> Result<AmplifierCurve> {
-        let points = AmCurve::measure(&learned.signal, output, POINTS)?;
+        let mut points = AmCurve::measure(&learned.signal, output, POINTS)?;
+        // What is put out for the smallest envelopes is the memory of larger ones.
+        let largest = points.iter().map(|p| p.input).fold(0.0, f64::max);
+        points.retain(|p| p.input > SMALLEST * largest);
         Ok(AmplifierCurve {
             name: name.into(),
             input: points.iter().map(|p| p.input).collect(),
@@ -143,20 +157,39 @@ fn curves(learned: &Learned) -> Result<Figure> {
     };
     let (without, with) = (learned.model.apply(&learned.signal), learned.model.apply(&learned.predistorted));
     let lines = [curve("predistorter", &learned.predistorted)?, curve("with predistortion", &with)?];
-    Ok(plot::am_am_pm("The amplifier, its predistorter, and both", &curve("amplifier", &without)?, &lines))
+    Ok(told_apart(plot::am_am_pm("The amplifier, its predistorter, and both", &curve("amplifier", &without)?, &lines)))
 }
 
 fn spectra(learned: &Learned, pair: &Pair) -> Result<Figure> {
-    let rate = pair.rate.unwrap_or(1.0);
-    let line = |name: &str, samples: &[Complex64]| -> Result<Series> {
-        let psd = welch(samples, WINDOW.min(samples.len()), rate)?;
+    let (without, with) = (learned.model.apply(&learned.signal), learned.model.apply(&learned.predistorted));
+    let lines: [(&str, &[Complex64]); 3] =
+        [("without predistortion", &without), ("with predistortion", &with), ("signal", &learned.signal)];
+    spectrum("Spectrum of the amplifier's model", pair.rate, &lines)
+}
+
+/// Spectra of some signals.
+pub(in crate::cli) fn spectrum(title: &str, rate: Option<f64>, signals: &[(&str, &[Complex64])]) -> Result<Figure> {
+    let line = |&(name, samples): &(&str, &[Complex64])| -> Result<Series> {
+        let psd = welch(samples, WINDOW.min(samples.len()), rate.unwrap_or(1.0))?;
         Ok(Series::new(name, psd.db().into_iter().enumerate().map(|(i, y)| [psd.frequency(i), y]).collect()))
     };
-    let (without, with) = (learned.model.apply(&learned.signal), learned.model.apply(&learned.predistorted));
-    let lines = [line("without", &without)?, line("with predistortion", &with)?, line("signal", &learned.signal)?];
-    let (axis, level) = match pair.rate {
+    let (axis, level) = match rate {
         Some(_) => (Axis::new("frequency", "Hz"), "dBFS/Hz"),
         None => (Axis::new("cycles a sample", ""), "dBFS per cycle/sample"),
     };
-    Ok(plot::psd("Spectrum of the amplifier's model", axis, level, &lines))
+    Ok(told_apart(plot::psd(title, axis, level, &signals.iter().map(line).collect::<Result<Vec<_>>>()?)))
+}
+
+/// Gives each mark of a panel a colour of its own, the same in every picture.
+pub(in crate::cli) fn told_apart(mut figure: Figure) -> Figure {
+    for panel in &mut figure.panels {
+        for (n, mark) in panel.marks.iter_mut().enumerate() {
+            match mark {
+                Mark::Line { style, .. } => *style = plot::style_at(n).width(style.width),
+                Mark::Dots { style, .. } => *style = plot::style_at(n).width(4.0),
+                _ => {}
+            }
+        }
+    }
+    figure
 }

@@ -1,6 +1,7 @@
 //! `kaflow live`: track with radios at both ends.
 
 mod keep_up;
+mod linearize;
 mod options;
 mod radio;
 mod rate;
@@ -36,11 +37,13 @@ use crate::iq::{Recording, State};
 use crate::ofdm::{self, Code, RandomBits, Transmitter};
 use crate::{Error, Result, files, metrics};
 use keep_up::KeepUp;
+use linearize::Linearizing;
 
 /// What runs when nobody says: a linear filter, and one that knows that amplifiers saturate.
 const DEFAULT: [&str; 2] = ["nlms", "ensemble"];
-/// And what cancels.
+/// And what cancels, and what runs beside a predistorter.
 const CANCEL: [&str; 1] = ["canceller"];
+const LINEARIZE: [&str; 1] = ["nlms"];
 
 /// Between two lines.
 const SECOND: Duration = Duration::from_secs(1);
@@ -52,11 +55,12 @@ const PACKETS: &str = "packets";
 const START: Duration = Duration::from_millis(500);
 
 pub(super) fn run(args: Args) -> Result<()> {
-    let choices = filters::choose(
-        &args.filters.wanted(if args.cancel.is_some() { &CANCEL } else { &DEFAULT }, args.params.as_ref())?,
-        "filter",
-        &filters::streams(),
-    )?;
+    let default: &[&str] = match (args.cancel.is_some(), args.linearize.wanted()) {
+        (true, _) => &CANCEL,
+        (_, true) => &LINEARIZE,
+        _ => &DEFAULT,
+    };
+    let choices = filters::choose(&args.filters.wanted(default, args.params.as_ref())?, "filter", &filters::streams())?;
     let sweep = args.sweep()?;
     args.check_outputs(sweep.is_some())?;
     // What is wrong with the rest shows at any rate.
@@ -73,12 +77,16 @@ pub(super) fn run(args: Args) -> Result<()> {
     allow(&args, &config)?;
     args.output.out.as_deref().map_or(Ok(()), files::make_folder)?;
     let listener = args.listener(waveform.as_ref())?;
-    let session = Session { args: &args, choices: &choices, frame: &frame, waveform, listener };
+    let linearizing = args.linearize.start(&frame, args.amplitude(), args.filters.taps, &config)?;
+    let session = Session { args: &args, choices: &choices, frame: &frame, waveform, listener, linearizing };
     match sweep {
         Some(gains) => sweep::run(&session, &config, &gains),
         None => {
             let (subject, outcome) = session.run(&config, args.seconds)?;
             report::write(&args.output, &subject, &outcome)?;
+            if let Some(linearizing) = &session.linearizing {
+                linearizing.report(&subject.facts, args.output.out.as_deref())?;
+            }
             if let Some(listener) = &session.listener {
                 let samples = outcome.sync.first().map_or(0, |sync| sync.pairs);
                 listener.report("packets received", samples, args.output.out.as_deref().map(|out| out.join(PACKETS)).as_deref())?;
@@ -115,6 +123,7 @@ fn frame(args: &Args, rate: f64) -> Result<(Vec<Complex32>, Option<ofdm::Config>
     };
     let mut frame = vec![Complex32::ZERO; config.frame_samples()];
     Transmitter::new(config.clone(), ofdm::Source::Repeat(bits))?.fill(&mut frame);
+    args.linearize.filter(&mut frame, &config);
     Ok((frame, Some(config)))
 }
 
@@ -165,12 +174,14 @@ struct Session<'a> {
     frame: &'a [Complex32],
     waveform: Option<ofdm::Config>,
     listener: Option<Listener>,
+    linearizing: Option<Linearizing>,
 }
 
 impl Session<'_> {
     /// Runs the flowgraph once, for so many seconds of samples.
     fn run(&self, config: &RadioConfig, seconds: Option<f64>) -> Result<(Subject, Outcome)> {
-        let sight = input::Sight { taps: self.args.filters.taps, advance: self.args.filters.advance, equalize: false };
+        let advance = self.args.filters.advance.or(self.args.linearize.advance());
+        let sight = input::Sight { taps: self.args.filters.taps, advance, equalize: false };
         let survey = input::of_frame(self.frame, sight)?;
         let radio = Radio::open(config)?;
         let (rate, health, devices) = (radio.rate(), radio.health(), radio.devices());
@@ -237,6 +248,7 @@ impl Session<'_> {
             advance: survey.advance,
             samples,
             receive: self.listener.as_ref().map(|listener| listener.block(rate)).transpose()?,
+            linearize: self.linearizing.as_ref().and_then(|linearizing| linearizing.closed.take()),
             ..Plan::default()
         };
         if let Some(record) = &record {
@@ -250,7 +262,8 @@ impl Session<'_> {
         let source = Source::Radio(Box::new(radio), self.frame.to_vec(), self.args.amplitude());
         let mut outcome = graph::run(source, plan, &watch, |view| {
             if last.0.elapsed() >= SECOND || dashboard.is_none() {
-                last = show(view, &health, last, config.queue, rate, self.listener.as_ref());
+                let told = self.listener.as_ref().map(Listener::words).into_iter().chain(self.linearizing.as_ref().map(Linearizing::words));
+                last = show(view, &health, last, config.queue, rate, told);
                 keep_up.look(view, &health);
             }
             dashboard.iter_mut().for_each(|dashboard| dashboard.look(&subject, view));
@@ -263,6 +276,7 @@ impl Session<'_> {
         read_back::renew(&mut subject.facts, config, &devices);
         subject.level = Some((health.rx.mean_dbfs(), health.rx.peak_dbfs(), health.rx.clipped()));
         subject.facts.extend(self.listener.iter().map(|listener| ("packets", listener.figures())));
+        subject.facts.extend(self.linearizing.iter().map(|linearizing| (linearize::FACT, linearizing.figures(&health))));
         subject.facts.push(("radio", health.figures().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()));
         // What the synchroniser never saw: the last gap. A device that waits for its reader has read on behind the last sample that was asked for.
         if !config.patient {
@@ -293,7 +307,7 @@ fn show(
     last: (Instant, u64),
     queue: usize,
     radio_rate: f64,
-    listener: Option<&Listener>,
+    told: impl Iterator<Item = String>,
 ) -> (Instant, u64) {
     let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let now = of(&health.received);
@@ -321,7 +335,7 @@ fn show(
         of(&health.overflows),
         of(&health.underflows),
         of(&health.gap_samples),
-        listener.map(|listener| format!("; {}", listener.words())).unwrap_or_default()
+        told.map(|words| format!("; {words}")).collect::<String>()
     );
     (Instant::now(), now)
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::linearize::LinearizeArgs;
 use super::radio::{RadioArgs, Wish};
 use crate::blocks::{RadioConfig, check_device};
 use crate::cli::outputs::Outputs;
@@ -85,6 +86,8 @@ pub(in crate::cli) struct Args {
     /// Cancel our own signal: write what the first filter leaves of what is received, as SigMF, NAME.sigmf-meta and NAME.sigmf-data; its delay and carrier offset are taken out
     #[arg(long, value_name = "NAME", conflicts_with = "sweep_tx_gain")]
     pub(super) cancel: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) linearize: LinearizeArgs,
     /// Transmit without asking
     #[arg(long)]
     pub(super) yes: bool,
@@ -110,6 +113,7 @@ impl Args {
         if self.receive.is_some() {
             files.extend(self.output.out.iter().flat_map(|folder| Listener::files(&folder.join(super::PACKETS))));
         }
+        files.extend(self.output.out.iter().flat_map(|folder| self.linearize.files(folder)));
         files.extend(self.cancel.iter().flat_map(|name| <[PathBuf; 2]>::from(iq::sigmf::files(name))));
         let (force, recordings) = (self.output.force, self.tx.iter().map(PathBuf::as_path).collect());
         let inputs = self.params.iter().map(PathBuf::as_path).collect();
@@ -146,11 +150,12 @@ impl Args {
         let config = self.radio.config(wish(rx, &self.rx_gain), tx.map(|tx| wish(tx, &self.tx_gain)), frequency, rate)?;
         let mut tx = config.tx;
         if let Some(tx) = tx.as_mut().filter(|tx| super::simulated(&tx.device) && tx.gain.is_none() && tx.gains.is_empty()) {
-            // Without a wish the simulated amplifier is driven into saturation: what this is about should show.
-            tx.gain = Some((SATURATED + self.backoff).clamp(0.0, 60.0));
+            // Without a wish the simulated amplifier is driven into saturation, or up to it: what this is about should show.
+            let at = if self.linearize.wanted() { LINEARIZED } else { SATURATED };
+            tx.gain = Some((at + self.backoff).clamp(0.0, 60.0));
         }
         let patient = super::patient(rx) && tx.as_ref().is_none_or(|tx| super::patient(&tx.device));
-        Ok(RadioConfig { tx, patient, ..config })
+        Ok(RadioConfig { tx, patient, queue: self.linearize.queue(config.queue), ..config })
     }
 
     /// What listens for packets, if anything is to.
@@ -163,6 +168,7 @@ impl Args {
         // A checksum tells whether a packet was read.
         let code = self.receive.is_some().then_some(ofdm::Rate::Half);
         let config = ofdm::Config { symbols: self.symbols, gap: 0, sample_rate: rate, code, ..ofdm::Config::preset(&self.preset)? };
+        let config = self.linearize.waveform(config);
         config.validate()?;
         Ok(config)
     }
@@ -194,3 +200,5 @@ impl Args {
 
 /// The TX gain in dB at which a signal of mean power 1 drives the simulated amplifier 6 dB into saturation.
 const SATURATED: f64 = 46.0;
+/// And the one 9 dB below, where predistortion helps.
+const LINEARIZED: f64 = 31.0;

@@ -3,27 +3,37 @@
 use num_complex::Complex64;
 use serde::{Deserialize, Serialize};
 
-/// Cubic B-splines over the envelope, in units of the input's rms: control points, and the envelope that is the largest one told apart.
-const POINTS: usize = 8;
+use crate::dsp::solve;
+
+/// The largest envelope that is told apart, in units of the input's rms.
 const REACH: f64 = 3.2;
-/// Functions of an envelope: all but the first, since together they are constant, and the constant is the sample itself.
-const OWN: usize = POINTS - 1;
+/// Functions of an envelope: cubic B-splines, all but the first, since together they are constant, and the constant is the sample itself.
+const OWN: usize = 7;
 /// Functions for products with neighbours, which are small: powers of `r² / (1 + r²)`.
 const SMOOTH: usize = 3;
 /// Products with neighbours of one sample: the one before and the one before that, and this one with the one before; each plain and conjugate.
 const CROSS: usize = 6 * SMOOTH;
+/// Functions of the envelope halfway to the next sample.
+const HALFWAY: usize = 5;
 /// Products of one sample.
-const ROW: usize = OWN + CROSS;
+const ROW: usize = OWN + CROSS + HALFWAY;
 
 /// Lags of the samples before the predicted one, of products with their own envelope, of those with neighbours and of conjugates.
 const LINEAR: usize = 16;
 const OWN_LAGS: usize = 7;
+/// Where there are products halfway between samples: lags of these, and of products with their own envelope.
+const HALFWAY_LAGS: usize = 5;
+const FEWER_OWN_LAGS: usize = 5;
 const CROSS_LAGS: usize = 4;
 const CONJUGATE_LAGS: usize = 6;
 /// Conjugates of the prediction itself, this one and those before: the image of all that the amplifier does.
 pub(super) const IMAGES: usize = 2;
 /// Of the products', how many are after the predicted sample, where the window reaches there.
 const BEFORE: usize = 1;
+
+/// Samples on either side that the one halfway is interpolated from, and the highest frequency at which that is right, in cycles a sample.
+const SIDE: usize = 6;
+const HIGHEST: f64 = 0.43;
 
 /// Samples that are kept: a power of two.
 const RING: usize = 512;
@@ -37,6 +47,8 @@ const PRIOR: [f64; 5] = [1.0, 0.3, 0.05, 0.1, 0.1];
 pub(super) struct Features {
     linear: usize,
     advance: usize,
+    /// Weights of the samples around the one halfway; none where the window does not reach far enough.
+    halfway: Vec<f64>,
     /// The last samples and their products.
     samples: Vec<Complex64>,
     rows: Vec<Complex64>,
@@ -46,9 +58,23 @@ pub(super) struct Features {
     pub(super) im: Vec<f64>,
 }
 
-/// All splines but the first at envelope `r`.
-fn functions(r: f64) -> [f64; OWN] {
-    let last = (POINTS - 3) as f64;
+/// The weights that find the value halfway between two samples: least squares over all frequencies up to `HIGHEST`, `∫ |Σ h_k exp(2πjfk) − 1|² df`, `k` from `½ − SIDE` to `SIDE − ½`.
+fn interpolator() -> Vec<f64> {
+    let kernel = |t: f64| {
+        let x = 2.0 * std::f64::consts::PI * HIGHEST * t;
+        Complex64::from(if x == 0.0 { 1.0 } else { libm::sin(x) / x })
+    };
+    let size = 2 * SIDE;
+    let mut matrix: Vec<_> = (0..size * size).map(|i| kernel((i / size) as f64 - (i % size) as f64)).collect();
+    let mut weights: Vec<_> = (0..size).map(|k| kernel(k as f64 + 0.5 - SIDE as f64)).collect();
+    (0..size).for_each(|i| matrix[i * size + i] += 1e-9);
+    solve(&mut matrix, &mut weights);
+    weights.iter().map(|w| w.re).collect()
+}
+
+/// All of `N + 1` splines but the first at envelope `r`.
+fn functions<const N: usize>(r: f64) -> [f64; N] {
+    let last = (N - 2) as f64;
     let s = (r / REACH * last).min(last);
     std::array::from_fn(|k| {
         let d = (s - k as f64).abs();
@@ -75,6 +101,7 @@ impl Features {
         let mut features = Self {
             linear,
             advance,
+            halfway: if advance >= SIDE + BEFORE { interpolator() } else { Vec::new() },
             samples: vec![Complex64::ZERO; RING],
             rows: vec![Complex64::ZERO; RING * ROW],
             time: 0,
@@ -101,19 +128,26 @@ impl Features {
     }
 
     pub(super) fn fits(&self, other: &Self) -> bool {
-        (self.linear, self.advance) == (other.linear, other.advance)
+        (self.linear, self.advance, self.halfway.len()) == (other.linear, other.advance, other.halfway.len())
             && [self.samples.len(), self.rows.len(), self.re.len(), self.im.len()]
                 == [other.samples.len(), other.rows.len(), other.re.len(), other.im.len()]
+    }
+
+    /// Lags of products with their own envelope, and of those halfway between samples.
+    fn lags(&self) -> (usize, usize) {
+        if self.halfway.is_empty() { (OWN_LAGS, 0) } else { (FEWER_OWN_LAGS, HALFWAY_LAGS) }
     }
 
     /// How large each weight is believed to be, over the gain of the whole, in the order of the features.
     pub(super) fn prior(&self) -> Vec<f64> {
         let products = |n: usize, size: f64, lags: usize| std::iter::repeat_n(size, n * lags);
+        let (own, halfway) = self.lags();
         std::iter::once(PRIOR[4])
             .chain(products(1, PRIOR[0], self.linear))
             .chain(products(1, PRIOR[3], CONJUGATE_LAGS))
-            .chain(products(OWN, PRIOR[1], OWN_LAGS))
+            .chain(products(OWN, PRIOR[1], own))
             .chain(products(CROSS, PRIOR[2], CROSS_LAGS))
+            .chain(products(HALFWAY, PRIOR[1], halfway))
             .chain(products(1, PRIOR[3], IMAGES))
             .collect()
     }
@@ -134,7 +168,7 @@ impl Features {
         let at = |lag: usize| (now + RING - lag) % RING;
         let (one, two) = (self.samples[at(1)], self.samples[at(2)]);
         let row = &mut self.rows[now * ROW..][..ROW];
-        let f = functions(x.norm());
+        let f: [f64; OWN] = functions(x.norm());
         for k in 0..OWN {
             row[k] = x * f[k];
         }
@@ -142,6 +176,14 @@ impl Features {
         neighbours(x, one, &mut row[OWN..]);
         neighbours(x, two, &mut row[OWN + 2 * SMOOTH..]);
         neighbours(one, x, &mut row[OWN + 4 * SMOOTH..]);
+        if !self.halfway.is_empty() {
+            // Between the sample `SIDE` before this one and the next.
+            let oldest = 2 * SIDE - 1;
+            let z: Complex64 = self.halfway.iter().enumerate().map(|(k, w)| self.samples[at(oldest - k)] * w).sum();
+            let f: [f64; HALFWAY] = functions(z.norm());
+            self.rows[at(SIDE) * ROW + OWN + CROSS..][..HALFWAY].iter_mut().zip(f).for_each(|(to, f)| *to = z * f);
+        }
+        let (own, halfway) = self.lags();
         let mut place = 0;
         let (re, im) = (&mut self.re, &mut self.im);
         let mut put = |z: Complex64| {
@@ -152,11 +194,30 @@ impl Features {
         (0..self.linear).for_each(|lag| put(self.samples[at(lag)]));
         let first = self.advance - self.advance.min(BEFORE);
         (0..CONJUGATE_LAGS).for_each(|lag| put(self.samples[at(first + lag)].conj()));
-        for lag in 0..OWN_LAGS {
+        for lag in 0..own {
             self.rows[at(first + lag) * ROW..][..OWN].iter().for_each(|&z| put(z));
         }
         for lag in 0..CROSS_LAGS {
             self.rows[at(first + lag) * ROW + OWN..][..CROSS].iter().for_each(|&z| put(z));
+        }
+        for lag in 0..halfway {
+            self.rows[at(first + lag) * ROW + OWN + CROSS..][..HALFWAY].iter().for_each(|&z| put(z));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halfway_between_samples_of_a_tone_is_the_tone() {
+        let weights = interpolator();
+        assert!(weights.iter().zip(weights.iter().rev()).all(|(a, b)| (a - b).abs() < 1e-9), "{weights:?}");
+        for f in [-0.41, -0.2, 0.0, 0.07, 0.3, 0.41] {
+            let tone = |t: f64| Complex64::cis(std::f64::consts::TAU * f * t);
+            let found: Complex64 = weights.iter().enumerate().map(|(k, w)| tone(k as f64 - (SIDE as f64 - 0.5)) * w).sum();
+            assert!((found - 1.0).norm() < 0.03, "{f}: {found}");
         }
     }
 }

@@ -6,6 +6,9 @@
 //!
 //! - **Features.** The samples over many lags, products with smooth functions of their own envelope, with those of neighbours (both orders of the first-order terms
 //!   of an amplifier behind a filter, of which a generalised memory polynomial has one: Morgan et al. 2006), conjugates, since mixers make images, and a constant.
+//! - **Between samples.** An amplifier works on the waveform, not on its samples: products of samples alias where the waveform's would not. Where the window reaches at least seven
+//!   samples ahead there are also products halfway between samples, on values interpolated from both sides, in place of some at higher lags. Behind an amplifier at four times the
+//!   rate 11.3 dB above the noise are left with them, 15.9 dB with a window that reaches as far but for them, 21.6 dB without advance (`tests/cancel.rs`), at 1.1 times the cost.
 //! - **Weights** `w` stand still: recursive least squares over blocks, with a prior that knows products to be small. Every sample counts by the inverse of the
 //!   noise around it, and a wanted signal is noise here: while it is strong little is learned, by its evidence alone.
 //! - **Gain** `g`. What drifts is the gain of everything together: amplifier, mixers, attenuators. That is process noise along the weights themselves, `P += q w wᴴ`,
