@@ -317,7 +317,9 @@ impl Graph {
             Source::Radio(mut radio, frame, level) => {
                 self.stop = radio.stop();
                 if radio.tx_channels() > 0 {
-                    let sink = SoapySink::new(&mut radio)?.lenient().repeats(frame.len());
+                    let sink = SoapySink::new(&mut radio)?.lenient();
+                    // Behind a predistorter the frame changes with its tables.
+                    let sink = if predistort.is_none() { sink.repeats(frame.len()) } else { sink };
                     self.faults.push(sink.fault());
                     let sink = self.fg.add(sink).id();
                     // Predistorted in units of the frame, so that a table holds at any drive.
