@@ -203,3 +203,24 @@ fn no_folder_no_files_and_another_address_is_refused_in_words() {
         .unwrap();
     assert!(String::from_utf8_lossy(&taken.stderr).contains(&format!("cannot serve on {}", run.host)));
 }
+
+#[cfg(feature = "soapy")]
+#[test]
+fn gains_and_frequency_of_a_radio_change_while_it_runs_and_the_transmitter_never_exceeds_what_it_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut args = vec!["live", "--device", "driver=kaflow-testbed,doppler_hz=5", "--rate", "1e6", "--filter", "nlms", "--serve"];
+    args.extend(["--tx-gain", "40", "--rx-gain", "30", "--tx-freq", "5.40001e9", "--freq", "5.4e9"]);
+    let run = Run::start(folder.path(), &args);
+    let is = |setting: &'static str, value: f64| move |state: &Value| state["radio"]["settings"][setting].as_f64() == Some(value);
+    let set = |setting: &str, value: f64| run.call(json!({"do": "radio", "setting": setting, "value": value}));
+    // It has risen from its lowest behind the start.
+    run.until(is("tx-gain", 40.0));
+    run.until(|state| state["radio"]["received"].as_u64() > Some(0));
+    for (setting, value) in [("rx-gain", 35.0), ("tx-gain", 20.0), ("tx-gain", 40.0), ("frequency", 5300.0)] {
+        assert_eq!(set(setting, value).0, 200, "{setting}");
+        run.until(is(setting, value));
+    }
+    let (status, refused) = set("tx-gain", 41.0);
+    assert!(status == 422 && refused.contains("between 0 and 40 dB"), "{refused}");
+    assert_eq!(set("rx-gain", 61.0).0, 422);
+}

@@ -325,6 +325,29 @@ fn a_device_that_stays_away_is_an_error_after_the_time_that_it_has() {
 }
 
 #[test]
+fn a_transmitter_is_at_its_lowest_gain_until_it_starts_and_without_a_wish_as_it_was_then() {
+    use soapysdr::Direction::Tx;
+    let device = "driver=kaflow-testbed,pace=fast,serial=rise";
+    let config = RadioConfig { patient: true, ..RadioConfig::duplex(device, 5.4e9, RATE) };
+    // SoapySDR has one device for each set of arguments: this is the one that is opened.
+    let held = soapysdr::Device::new(device).unwrap();
+    let gains = || ["DRIVER", "PA"].map(|name| held.gain_element(Tx, 0, name).unwrap());
+    held.set_gain_element(Tx, 0, "DRIVER", 11.0).unwrap();
+    held.set_gain_element(Tx, 0, "PA", 7.0).unwrap();
+    let mut radio = Radio::open(&config).unwrap();
+    assert_eq!((gains(), radio.read_back(Tx).unwrap().gain), ([0.0, 0.0], 18.0));
+    let mut run = || -> Result<()> {
+        let (sink, source) = (SoapySink::new(&mut radio).unwrap(), SoapySource::new(&mut radio).unwrap().limit(10_000));
+        let (repeat, end) = (Repeat::new(marked(), radio.stop()), futuresdr::blocks::NullSink::<Complex32>::new());
+        let mut fg = Flowgraph::new();
+        connect!(fg, repeat > input[0].sink; source.output[0] > end);
+        Runtime::new().run(fg).map(drop).map_err(Into::into)
+    };
+    run().unwrap();
+    assert_eq!((gains(), radio.read_back(Tx).unwrap().gain), ([11.0, 7.0], 18.0));
+}
+
+#[test]
 fn levels_leave_the_source_as_received_and_clipping_is_counted_at_both_ends() {
     let level = |rx_gain: f64| {
         let mut config = config("pace=fast");

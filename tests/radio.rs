@@ -172,6 +172,39 @@ fn paced_streams_take_their_time_and_say_what_went_wrong() {
 }
 
 #[test]
+fn a_transmitter_that_has_not_begun_has_nothing_to_tell_and_is_to_be_asked_again() {
+    // SoapyRemote asks from the start, and never again after "not supported".
+    for pace in ["real", "fast"] {
+        let device = open(&format!("pace={pace},serial=status"));
+        let mut tx = device.tx_stream::<Complex32>(&[0]).unwrap();
+        assert_eq!(tx.read_status(&mut 0, &mut 0, &mut 0, 1000).unwrap_err().code, ErrorCode::Timeout);
+    }
+}
+
+#[test]
+fn a_paced_radio_takes_and_brings_samples_in_small_pieces() {
+    // As over a network: packets of 503 samples. All of them fit into the transmitter, and come so slowly that a machine with much else to do reads them in time.
+    let device = open("pace=real,taps=0,snr_db=inf,amplifier=none,delay=40,serial=pieces");
+    device.set_sample_rate(Rx, 0, 250e3).unwrap();
+    let (mut tx, mut rx) = (device.tx_stream(&[0]).unwrap(), device.rx_stream::<Complex32>(&[0]).unwrap());
+    let start = device.get_hardware_time(None).unwrap() + 1_000_000_000;
+    tx.activate(None).unwrap();
+    rx.activate(Some(start)).unwrap();
+    let sent = signal(100_000);
+    let mut at = Some(start);
+    for piece in sent.chunks(503) {
+        tx.write_all(&[piece], at.take(), false, 5_000_000).unwrap();
+    }
+    let mut heard = vec![Complex32::ZERO; 99_000];
+    let mut at = 0;
+    while at < heard.len() {
+        let end = heard.len().min(at + 503);
+        at += rx.read(&mut [&mut heard[at..end]], 2_000_000).unwrap();
+    }
+    assert!(nmse_db(&sent[..98_000], &heard[40..98_040]) < -100.0);
+}
+
+#[test]
 fn unpaced_samples_per_second() {
     let device = open("pace=fast,doppler_hz=5000,snr_db=20");
     let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);

@@ -1,6 +1,6 @@
 //! Devices that are open: alone, in a pair, lost and opened again.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use num_complex::Complex32;
 use soapysdr::{Args, Device, Direction, TxStream};
@@ -59,10 +59,25 @@ pub(crate) struct Devices {
 /// None while the devices are lost.
 #[derive(Default)]
 struct Open {
-    rx: Option<Device>,
-    tx: Option<Device>,
+    rx: Option<Opened>,
+    tx: Option<Opened>,
     /// The transmitter's gains, until they are set.
     rise: Option<Rise>,
+}
+
+/// A device, and its other calls. Those are made with a handle of their own that is opened along with it: opening goes through a search, which takes time and may not find a radio in use.
+#[derive(Clone)]
+struct Opened {
+    device: Device,
+    calls: Arc<Calls>,
+}
+
+impl Opened {
+    fn new(arguments: &str) -> Result<Self> {
+        let device = open_device(arguments)?;
+        let calls = Calls::open(arguments).map_err(|e| refused(arguments, "cannot be asked", &e))?;
+        Ok(Self { device, calls: Arc::new(calls) })
+    }
 }
 
 impl Devices {
@@ -80,36 +95,39 @@ impl Devices {
     /// Opens what is not open.
     pub(super) fn open(&self) -> Result<(Streams, f64)> {
         let config = &self.config;
-        let rx = config.rx.as_ref().map(|end| Ok::<_, Error>((open_device(&end.device)?, end))).transpose()?;
-        let tx = match (&config.tx, &rx) {
-            (Some(end), Some((device, _))) if config.one_device() => {
-                check_duplex(device, &end.device)?;
-                Some((device.clone(), end))
+        let new = |end: &Option<End>| end.as_ref().map(|end| Opened::new(&end.device)).transpose();
+        let rx = new(&config.rx)?;
+        let tx = match (&rx, &config.tx) {
+            (Some(rx), Some(end)) if config.one_device() => {
+                check_duplex(&rx.device, &end.device)?;
+                Some(rx.clone())
             }
-            (end, _) => end.as_ref().map(|end| Ok::<_, Error>((open_device(&end.device)?, end))).transpose()?,
+            (_, end) => new(end)?,
         };
-        let mut all: Vec<(&Device, &str)> = rx.iter().map(|(device, end)| (device, end.device.as_str())).collect();
-        all.extend(tx.iter().filter(|_| !config.one_device()).map(|(device, end)| (device, end.device.as_str())));
-        soapy_clock::set(&all, config)?;
+        let ends = [(&rx, &config.rx, Direction::Rx), (&tx, &config.tx, Direction::Tx)];
+        let ends: Vec<_> =
+            ends.into_iter().filter_map(|(opened, end, direction)| Some((opened.as_ref()?, end.as_ref()?, direction))).collect();
+        let mut all: Vec<(&Opened, &str)> = ends.iter().map(|(opened, end, _)| (*opened, end.device.as_str())).collect();
+        all.truncate(if config.one_device() { 1 } else { 2 });
+        soapy_clock::set(&all.iter().map(|(opened, name)| (&opened.device, *name)).collect::<Vec<_>>(), config)?;
         set(&all, &config.settings)?;
         let (mut rate, mut rise) = (config.rate, None);
-        for (end, direction) in [(&rx, Direction::Rx), (&tx, Direction::Tx)] {
-            if let Some((device, end)) = end {
-                (rate, rise) = tune(device, end, direction, config)?;
-            }
+        for (opened, end, direction) in &ends {
+            (rate, rise) = tune(&opened.device, &opened.calls, end, *direction, config)?;
         }
         let mut streams = Streams::default();
-        if let Some((device, end)) = &rx {
-            let stream = RxStream::open(&end.device, &end.channels, &stream_args(end));
-            let stream = stream.map_err(|e| refused(&end.device, "cannot receive", &e))?;
-            streams.rx = Some((stream, device.clone()));
+        for (Opened { device, .. }, end, direction) in ends {
+            if direction == Direction::Rx {
+                let stream = RxStream::open(&end.device, &end.channels, &stream_args(end));
+                let stream = stream.map_err(|e| refused(&end.device, "cannot receive", &e))?;
+                streams.rx = Some((stream, device.clone()));
+            } else {
+                let stream = device.tx_stream_args(&end.channels, stream_args(end).as_str());
+                let stream = stream.map_err(|e| refused(&end.device, "cannot transmit", &e))?;
+                streams.tx = Some((stream, device.clone()));
+            }
         }
-        if let Some((device, end)) = &tx {
-            let stream = device.tx_stream_args(&end.channels, stream_args(end).as_str());
-            let stream = stream.map_err(|e| refused(&end.device, "cannot transmit", &e))?;
-            streams.tx = Some((stream, device.clone()));
-        }
-        *self.lock() = Open { rx: rx.map(|end| end.0), tx: tx.map(|end| end.0), rise };
+        *self.lock() = Open { rx, tx, rise };
         Ok((streams, rate))
     }
 
@@ -120,20 +138,23 @@ impl Devices {
 
     /// One of them, and what it was to be; none where there is none, or while it is lost.
     pub(crate) fn get(&self, direction: Direction) -> Option<(Device, &End)> {
+        self.opened(direction).map(|(opened, end)| (opened.device, end))
+    }
+
+    fn opened(&self, direction: Direction) -> Option<(Opened, &End)> {
         let open = self.lock();
-        let (device, end) = match direction {
+        let (opened, end) = match direction {
             Direction::Rx => (&open.rx, &self.config.rx),
             Direction::Tx => (&open.tx, &self.config.tx),
         };
-        Some((device.clone()?, end.as_ref()?))
+        Some((opened.clone()?, end.as_ref()?))
     }
 
     /// The names of the arguments that a stream may have, as far as the driver lists them.
     pub(crate) fn stream_arguments(&self, direction: Direction) -> Vec<String> {
-        let Some((_, end)) = self.get(direction) else { return Vec::new() };
+        let Some((opened, end)) = self.opened(direction) else { return Vec::new() };
         let channel = end.channels.first().copied().unwrap_or(0);
-        let known = Calls::open(&end.device).map(|calls| calls.arguments(Of::Stream(direction, channel))).unwrap_or_default();
-        known.into_iter().map(|argument| argument.key).collect()
+        opened.calls.arguments(Of::Stream(direction, channel)).into_iter().map(|argument| argument.key).collect()
     }
 
     /// Brings the transmitter to the gains that it is to have, once.
@@ -145,24 +166,23 @@ impl Devices {
 
     /// What the device has made of its configuration; of a transmitter that has not started yet, with the gain that it is going to have.
     pub(crate) fn read_back(&self, direction: Direction) -> Option<ReadBack> {
-        let (device, end) = self.get(direction)?;
-        let told = ReadBack::of(&device, end, direction);
+        let (opened, end) = self.opened(direction)?;
+        let told = ReadBack::of(&opened.device, &opened.calls, end, direction);
         let expected = self.lock().rise.as_ref().filter(|_| direction == Direction::Tx).map(|rise| rise.expected);
         Some(ReadBack { gain: expected.unwrap_or(told.gain), ..told })
     }
 }
 
 /// Changes settings by name, each of those devices that have it.
-fn set(devices: &[(&Device, &str)], settings: &[(String, String)]) -> Result<()> {
+fn set(devices: &[(&Opened, &str)], settings: &[(String, String)]) -> Result<()> {
     if settings.is_empty() {
         return Ok(());
     }
-    let ask = |name: &str| Calls::open(name).map_err(|e| refused(name, "cannot be asked", &e)).map(|calls| calls.arguments(Of::Settings));
-    let known: Vec<_> = devices.iter().map(|(_, name)| ask(name)).collect::<Result<_>>()?;
+    let known: Vec<_> = devices.iter().map(|(opened, _)| opened.calls.arguments(Of::Settings)).collect();
     for (key, value) in settings {
         let having = devices.iter().zip(&known).filter_map(|(at, known)| known.iter().find(|s| s.key == *key).map(|s| (at, s)));
         let mut found = false;
-        for ((device, name), setting) in having {
+        for ((Opened { device, .. }, name), setting) in having {
             found = true;
             if !setting.options.is_empty() && !setting.options.contains(value) {
                 return Err(Error::parameter(key, format!("one of {}, as {name} has it", setting.options.join(", ")), value));

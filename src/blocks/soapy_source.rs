@@ -9,7 +9,6 @@ use futuresdr::runtime::{Runtime, dev::prelude::*};
 use super::soapy::Shared;
 use super::soapy_queue::{MOMENT, Nothing, Queue, Worker};
 use super::soapy_reader::{Packet, Reader};
-use super::soapy_stop::pause;
 use super::{Fault, Radio, TIME, gap};
 use crate::Error;
 
@@ -157,7 +156,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(driver) = self.driver.take() {
             driver.queue.close();
-            self.shared.wait_for_silence(pause);
+            self.shared.silence().await;
             driver.end(Duration::from_secs(1)).await;
         }
     }

@@ -4,10 +4,15 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use futuresdr::runtime::Timer;
+
 use super::soapy::Shared;
 
 /// How long an end waits for the transmitter to stop: longer than any call of its thread into a driver that returns, on a machine that is loaded.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Between two looks at whether it has.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// The name of the thread that transmits.
 pub(super) const THREAD: &str = "kaflow tx";
@@ -39,26 +44,34 @@ fn silence_all() {
     radios.iter().for_each(|radio| radio.stop.store(true, Ordering::SeqCst));
     // The thread that transmits lets go of its stream when the panic is its own.
     if std::thread::current().name() != Some(THREAD) {
-        radios.iter().for_each(|radio| radio.wait_for_silence(pause));
+        radios.iter().for_each(|radio| radio.wait_for_silence(|| std::thread::sleep(LOOK)));
     }
+    // Nobody else may be left who holds one, and closing a device is no business of a panic.
     std::mem::forget(radios);
-}
-
-/// What those do meanwhile who have nothing to do.
-pub(super) fn pause() {
-    std::thread::sleep(Duration::from_millis(1));
 }
 
 impl Shared {
     /// Waits until the transmitter has stopped, doing something meanwhile; not for ever, as its driver may not return.
     pub(super) fn wait_for_silence(&self, mut meanwhile: impl FnMut()) {
-        // A stream that nobody has taken has nobody who stops it.
+        let until = Instant::now() + PATIENCE;
+        while self.sounds() && Instant::now() < until {
+            meanwhile();
+        }
+    }
+
+    /// The same in a block, whose thread is needed by others.
+    pub(super) async fn silence(&self) {
+        let until = Instant::now() + PATIENCE;
+        while self.sounds() && Instant::now() < until {
+            Timer::after(LOOK).await;
+        }
+    }
+
+    /// Whether the transmitter is on. A stream that nobody has taken has nobody else who stops it.
+    fn sounds(&self) -> bool {
         if self.take_tx().is_some() {
             self.silenced();
         }
-        let until = Instant::now() + PATIENCE;
-        while self.transmits.load(Ordering::SeqCst) && Instant::now() < until {
-            meanwhile();
-        }
+        self.transmits.load(Ordering::SeqCst)
     }
 }

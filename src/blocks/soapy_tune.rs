@@ -28,9 +28,9 @@ pub struct ReadBack {
 
 impl ReadBack {
     /// What a device does not tell is not a number.
-    pub(super) fn of(device: &Device, end: &End, direction: Direction) -> Self {
+    pub(super) fn of(device: &Device, calls: &Calls, end: &End, direction: Direction) -> Self {
         let channel = end.channels.first().copied().unwrap_or(0);
-        let calls = Calls::open(&end.device).ok().filter(|calls| calls.has_correction(direction, channel));
+        let corrects = calls.has_correction(direction, channel);
         Self {
             frequency: device.frequency(direction, channel).unwrap_or(f64::NAN),
             rate: device.sample_rate(direction, channel).unwrap_or(f64::NAN),
@@ -38,7 +38,7 @@ impl ReadBack {
             gain: device.gain(direction, channel).unwrap_or(f64::NAN),
             antenna: device.antenna(direction, channel).unwrap_or_default(),
             automatic_gain: device.gain_mode(direction, channel).unwrap_or(false),
-            correction_ppm: calls.map_or(f64::NAN, |calls| calls.correction(direction, channel)),
+            correction_ppm: if corrects { calls.correction(direction, channel) } else { f64::NAN },
         }
     }
 }
@@ -156,14 +156,13 @@ fn set_gains(
 }
 
 /// Applies what the configuration says to one direction of a device; gives the rate that it took and, of a transmitter, the gains that it is to have once it runs.
-pub(super) fn tune(device: &Device, end: &End, direction: Direction, config: &RadioConfig) -> Result<(f64, Option<Rise>)> {
+pub(super) fn tune(device: &Device, calls: &Calls, end: &End, direction: Direction, config: &RadioConfig) -> Result<(f64, Option<Rise>)> {
     let fail = |what: String| move |e: soapysdr::Error| refused(&end.device, &what, &e);
     let available = device.num_channels(direction).map_err(fail("channels".into()))?;
     let (verb, side) = if direction == Direction::Tx { ("transmit", "tx") } else { ("receive", "rx") };
     if available == 0 {
         return Err(Error::Data(format!("{}: cannot {verb}: it has no channels for that", end.device)));
     }
-    let calls = Calls::open(&end.device).map_err(fail("cannot be asked".into()))?;
     let mut rise = None;
     for &channel in &end.channels {
         if channel >= available {
@@ -190,12 +189,12 @@ pub(super) fn tune(device: &Device, end: &End, direction: Direction, config: &Ra
             check_name("antenna", antenna, &device.antennas(direction, channel).unwrap_or_default())?;
             device.set_antenna(direction, channel, antenna.as_str()).map_err(fail(format!("antenna '{antenna}'")))?;
         }
-        correct(device, &calls, end, direction, channel)?;
+        correct(device, calls, end, direction, channel)?;
         let frequency = end.frequency.unwrap_or(config.frequency);
         let name = if end.frequency.is_some() { format!("{side}-freq") } else { "freq".into() };
         let reach = device.frequency_range(direction, channel).unwrap_or_default();
         check(&name, &reach, "Hz", &end.device, frequency)?;
-        let tuned = device.set_frequency(direction, channel, frequency, offset(&calls, end, direction, channel)?);
+        let tuned = device.set_frequency(direction, channel, frequency, offset(calls, end, direction, channel)?);
         tuned.map_err(fail(format!("{frequency} Hz")))?;
         if direction == Direction::Rx {
             set_gains(device, end, direction, channel, end.gain, &end.gains)?;

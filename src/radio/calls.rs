@@ -12,6 +12,11 @@ use super::client::{failure, last_error, text};
 /// A device that is open.
 pub(crate) struct Calls(*mut sys::SoapySDRDevice);
 
+// SAFETY: SoapySDR demands of drivers that a device can be used from many threads.
+unsafe impl Send for Calls {}
+// SAFETY: as above.
+unsafe impl Sync for Calls {}
+
 /// An argument or a setting of a device, in its own words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Argument {
