@@ -20,5 +20,6 @@ pub use basis::Term;
 pub use channel::Path;
 pub use model::{Learner, Model, Options};
 pub use predistorter::{Predistorter, Table, predistort};
+#[cfg(feature = "blocks")]
 pub(crate) use swap::FADE;
 pub use swap::Swapping;

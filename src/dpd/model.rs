@@ -179,6 +179,7 @@ impl Learner {
     }
 
     /// Energy of what came back that the amplifier as it is known leaves unexplained, had `sent` been sent.
+    #[cfg(feature = "blocks")]
     pub(crate) fn left(&self, sent: &[Complex64], received: &[Complex64]) -> f64 {
         let (taps, advance, moving) = match self.options.path {
             Path::Coupler => (1, 0, false),

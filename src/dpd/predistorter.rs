@@ -81,6 +81,7 @@ impl Table {
     }
 
     /// Whether it passes everything below its level on as it is.
+    #[cfg(feature = "blocks")]
     pub(crate) fn is_bypass(&self) -> bool {
         *self == Self::bypass(self.level)
     }

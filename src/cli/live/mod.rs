@@ -74,10 +74,10 @@ pub(super) fn run(args: Args) -> Result<()> {
     if config.tx.is_some() && !args.allow_clipping {
         Drive::of(&frame, args.amplitude())?.check()?;
     }
+    let linearizing = args.linearize.start(&frame, args.amplitude(), args.filters.taps, &config)?;
     allow(&args, &config)?;
     args.output.out.as_deref().map_or(Ok(()), files::make_folder)?;
     let listener = args.listener(waveform.as_ref())?;
-    let linearizing = args.linearize.start(&frame, args.amplitude(), args.filters.taps, &config)?;
     let session = Session { args: &args, choices: &choices, frame: &frame, waveform, listener, linearizing };
     match sweep {
         Some(gains) => sweep::run(&session, &config, &gains),

@@ -200,5 +200,5 @@ impl Args {
 
 /// The TX gain in dB at which a signal of mean power 1 drives the simulated amplifier 6 dB into saturation.
 const SATURATED: f64 = 46.0;
-/// And the one 9 dB below, where predistortion helps.
+/// And the one at which it works 9 dB below saturation, where predistortion helps.
 const LINEARIZED: f64 = 31.0;
