@@ -34,3 +34,4 @@ pub mod linearize;
 pub mod loopback;
 pub mod mimo;
 pub mod track;
+mod watch;
