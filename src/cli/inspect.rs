@@ -119,12 +119,12 @@ fn inspect(recording: &mut Recording, args: &Args, figures: &mut Vec<Figure>) ->
     if let Some(hz) = recording.frequency() {
         line("frequency", si(hz, "Hz"));
     }
-    let gaps = match gaps.as_slice() {
+    let words = match gaps.as_slice() {
         [] => "no gap".to_owned(),
         [gap] => format!("1 gap: {} missing before sample {}", plural(gap.missing, "sample"), gap.at),
         [first, ..] => format!("{} gaps: {} missing, the first before sample {}", gaps.len(), plural(missing, "sample"), first.at),
     };
-    line("captures", format!("{}, {gaps}", meta.captures.len()));
+    line("captures", format!("{}, {words}", meta.captures.len()));
     if !meta.annotations.is_empty() {
         line("annotations", meta.annotations.len());
     }
