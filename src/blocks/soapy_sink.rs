@@ -17,7 +17,7 @@ use crate::Error;
 ///
 /// A thread of its own writes from a bounded queue to the driver. The first sample goes out at the time that [`Radio`] and its source agreed on, where the device has
 /// time, and every sample behind it at its own time: after an underflow the samples whose time has passed are left out, so that nothing is displaced for good.
-/// Without time the receiver is told that everything from now on is. Underflows, late samples and timeouts are counted in the radio's [`Health`] and end
+/// Without time the receiver is told that everything from now on is. Underflows, late samples and timeouts are counted in the radio's [`Health`](super::Health) and end
 /// nothing, and so are samples that the converter clips; a device that disappears, and one that takes nothing for the radio's timeout, end the flowgraph with an error, or in good order
 /// ([`lenient`](Self::lenient)), even if a call into the driver never returns.
 ///
