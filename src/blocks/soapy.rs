@@ -133,6 +133,13 @@ impl Radio {
         self.config.tx.as_ref().map_or(0, |end| end.channels.len())
     }
 
+    /// Whether transmitter and receiver sample by one clock: they do in one device, unless it says otherwise (`clocks` in what SoapySDR calls its hardware information).
+    pub fn one_clock(&self) -> bool {
+        let says =
+            || self.shared.devices.get(Direction::Rx).and_then(|(device, _)| device.hardware_info().ok()?.get("clocks").map(str::to_owned));
+        self.config.one_device() && says().is_none_or(|clocks| clocks == "1")
+    }
+
     /// Changes the overall transmit gain in dB, at any time after the start.
     pub fn set_tx_gain(&self, gain: f64) -> Result<()> {
         let Some((device, end)) = self.shared.devices.get(Direction::Tx) else { return Ok(()) };
