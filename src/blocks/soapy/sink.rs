@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use futuresdr::runtime::{Runtime, dev::prelude::*};
 
-use super::soapy::{PACKET, Shared};
-use super::soapy_queue::{MOMENT, Queue, Worker};
-use super::soapy_stop::THREAD;
-use super::soapy_writer::{Packet, Writer};
-use super::{Fault, Radio};
+use super::Radio;
+use super::queue::{MOMENT, Queue, Worker};
+use super::radio::{PACKET, Shared};
+use super::stop::THREAD;
+use super::writer::{Packet, Writer};
 use crate::Error;
+use crate::blocks::Fault;
 
 /// Transmits with any SoapySDR device.
 ///
@@ -81,7 +82,7 @@ impl<I: CpuBufferReader<Item = Complex32>> SoapySink<I> {
             return Err(Error::Data("this radio was opened without a transmitter".into()));
         }
         let mut input: Vec<I> = (0..radio.tx_channels()).map(|_| I::default()).collect();
-        input.iter_mut().for_each(|i| i.set_min_buffer_size_in_items(super::BUFFER));
+        input.iter_mut().for_each(|i| i.set_min_buffer_size_in_items(crate::blocks::BUFFER));
         Ok(Self { input, shared: radio.shared.clone(), driver: None, period: None, lenient: false, fault: Fault::default() })
     }
 

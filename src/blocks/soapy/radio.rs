@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use num_complex::Complex32;
 use soapysdr::{Device, Direction, TxStream};
 
-use super::soapy_config::RadioConfig;
-use super::soapy_devices::{Devices, Streams, refused};
-use super::soapy_health::{Health, Relapse};
-use super::soapy_return::Reunion;
-use super::soapy_tune::ReadBack;
+use super::config::RadioConfig;
+use super::devices::{Devices, Streams, refused};
+use super::health::{Health, Relapse};
+use super::reunion::Reunion;
+use super::tune::ReadBack;
 use crate::radio::client::RxStream;
 use crate::{Error, Result};
 
@@ -166,7 +166,7 @@ impl Shared {
 
     /// Activates both streams, once: the first of source and sink that is initialised does it for both. A driver that does not return is left alone.
     pub(super) fn start(self: &Arc<Self>) -> Result<Start> {
-        super::soapy_stop::watch_over(self);
+        super::stop::watch_over(self);
         let (done, started) = crossbeam::channel::bounded(1);
         let shared = self.clone();
         let thread = std::thread::Builder::new().name("kaflow start".into()).spawn(move || {
