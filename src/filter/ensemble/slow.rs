@@ -128,7 +128,11 @@ impl<T: Real> Ensemble<T> {
         let light = T::of(LIGHT);
         self.bank.begin_again(self.lanes.evidence.level);
         let block = self.clock.time / BLOCK as u64;
-        let turn = block.is_multiple_of(if self.bank.is_hopeless() { 4 * REST } else { REST });
+        let turn = block.is_multiple_of(match self.bank.is_hopeless() {
+            false => REST,
+            true if self.bank.learned() < BANK_SETTLED => 4 * REST,
+            true => 32 * REST,
+        });
         let both = turn || !calm || self.acquisition.left > 0 || self.bank.learned() < BANK_EAGER;
         let before = self.running[1];
         self.running = [both || self.lanes.evidence.level > light, both || self.bank.evidence.level > light];
