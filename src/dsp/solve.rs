@@ -18,11 +18,8 @@ pub(crate) fn factor(a: &mut [Complex64], n: usize) -> bool {
         for j in 0..=i {
             let (done, row) = a.split_at_mut(i * n);
             let other = if i == j { &row[..j] } else { &done[j * n..j * n + j] };
-            // Two sums side by side, as each addition waits for the one before.
-            let (pairs, others) = (row[..j].chunks_exact(2), other.chunks_exact(2));
-            let last = pairs.remainder().iter().zip(others.remainder()).map(|(x, y)| x * y.conj()).sum::<Complex64>();
-            let (a, b) = pairs.zip(others).fold((last, Complex64::ZERO), |(a, b), (x, y)| (a + x[0] * y[0].conj(), b + x[1] * y[1].conj()));
-            let rest = row[j] - (a + b);
+            let sum: Complex64 = row[..j].iter().zip(other).map(|(x, y)| x * y.conj()).sum();
+            let rest = row[j] - sum;
             if i == j {
                 if !(rest.re > 0.0 && rest.re.is_finite()) {
                     return false;
