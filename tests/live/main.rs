@@ -205,7 +205,8 @@ fn a_receiver_that_knows_no_frame_receives_the_packets_of_another_box() -> Resul
     let samples = 200_000;
     let outcome = beside_another_box("packets", |radio| {
         let receiver = OfdmRx::new(Receiver::new(config.clone()).unwrap().reading(&Reading::default()).unwrap());
-        let receiver = receiver.tell(move |_, packet| packet.iter().for_each(|packet| tell.send(packet.ber(&bits).rate()).unwrap_or_default()));
+        let receiver =
+            receiver.tell(move |_, packet| packet.iter().for_each(|packet| tell.send(packet.ber(&bits).rate()).unwrap_or_default()));
         let plan = Plan { receive: Some(receiver), samples: Some(samples), ..Plan::default() };
         track::run(track::Source::Radio(Box::new(radio), Vec::new(), LEVEL), plan, &Watch::new(&false.into()), |_| ())
     })??;

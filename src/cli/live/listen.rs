@@ -12,11 +12,11 @@ use crate::flowgraphs::track::{self as graph, Plan, Source, Watch};
 use crate::{Error, Result};
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    args.tracks_nothing()?;
     let Some(rate) = args.rate else {
         return Err(Error::parameter("rate", "given where nothing is tracked: that of the packets", "nothing"));
     };
     let config = args.config(rate)?;
-    args.tracks_nothing()?;
     let folder = args.output.out.as_ref().map(|out| out.join(PACKETS));
     let files = folder.iter().flat_map(|folder| Listener::files(folder)).chain(args.output.json.clone()).collect();
     Outputs { files, folder: folder.as_deref(), force: args.output.force, ..Outputs::default() }.check()?;

@@ -131,6 +131,11 @@ impl Args {
 
     /// Refuses what needs a frame that is known.
     pub(super) fn tracks_nothing(&self) -> Result<()> {
+        if !matches!(self.receive, Some(Some(_))) {
+            let problem =
+                "given with --rx-only: the frame that the other box repeats; or --receive NAME|FILE, to receive its packets alone";
+            return Err(Error::parameter("tx", problem, "nothing"));
+        }
         let given = [
             ("cancel", self.cancel.is_some()),
             ("record", self.record.is_some()),
@@ -160,11 +165,6 @@ impl Args {
             let problem = "given, with an explicit driver=..., such as driver=kaflow-testbed or what `kaflow devices` lists";
             Error::parameter(name, problem, "nothing")
         };
-        if self.alone() && !matches!(self.receive, Some(Some(_))) {
-            let problem =
-                "given with --rx-only: the frame that the other box repeats; or --receive NAME|FILE, to receive its packets alone";
-            return Err(Error::parameter("tx", problem, "nothing"));
-        }
         let rx = self.device.as_ref().or(self.rx_device.as_ref()).ok_or_else(|| missing("device"))?;
         let tx = match self.device.as_ref().or(self.tx_device.as_ref()) {
             _ if self.rx_only => None,
