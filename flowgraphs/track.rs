@@ -94,7 +94,10 @@ impl Source {
             Self::Bed(_) => Synchroniser::delay(0).advance(early.0, early.1),
             Self::Repeated(frame, _) => Synchroniser::repeated(frame.clone())?.advance_up_to(advance),
             #[cfg(feature = "radio")]
-            Self::Radio(_, frame, _) => Synchroniser::repeated(frame.clone())?.advance_up_to(advance),
+            Self::Radio(radio, frame, _) => {
+                let sync = Synchroniser::repeated(frame.clone())?.advance_up_to(advance);
+                if radio.one_clock() { sync.one_clock() } else { sync }
+            }
         })
     }
 }

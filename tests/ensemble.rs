@@ -5,7 +5,7 @@
 mod common;
 
 use common::shared;
-use kaflow::channel::{Doppler, Scenario, TestBed};
+use kaflow::channel::{Doppler, Noise, Scenario, Stage, TestBed};
 use kaflow::filter::ensemble::{Ensemble, EnsembleConfig, pair};
 use kaflow::filter::{Adaptive, Filter, Guard, Residual, Tracker, registry};
 use kaflow::{Complex, Complex32};
@@ -107,6 +107,43 @@ fn goals_are_reached_with_default_parameters() {
         assert!(nmse <= goal, "{set}: {nmse}");
         assert!(!set.starts_with("opendpd") || (94.0..=96.0).contains(&coverage), "{set}: {coverage}");
     }
+}
+
+/// An amplifier with memory that stands still, and noise at `noise_db` below what is received.
+fn still(samples: usize, noise_db: f32) -> (Vec<Complex32>, Vec<Complex32>) {
+    let (tx, _) = simulated("a", 6, 0.0, samples as u64);
+    let mut noise = vec![Complex32::default(); samples];
+    Noise::new(noise_db.into(), 3).unwrap().process(&mut noise);
+    let rx = (0..samples)
+        .map(|n| {
+            let (x, old) = (tx[n], tx[n.saturating_sub(1)]);
+            let bent = |x: Complex32| x / (1.0 + x.norm_sqr()).sqrt();
+            bent(x) + old * old.norm_sqr() * Complex::new(0.05, 0.02) + noise[n]
+        })
+        .collect();
+    (tx, rx)
+}
+
+#[test]
+fn intervals_hold_however_good_the_predictions_are() {
+    for noise_db in [20.0, 50.0, 75.0] {
+        let (tx, rx) = still(120_000, noise_db);
+        let run = track(&mut ensemble(), &tx, &rx);
+        let (nmse, coverage) = (run.nmse_from(80_000), run.coverage(80_000, false));
+        println!("noise at -{noise_db} dB: {nmse:.2} dB, 95 % intervals hold {coverage:.1} %");
+        assert!((94.0..=96.0).contains(&coverage), "noise at -{noise_db} dB: {coverage} %");
+    }
+}
+
+#[test]
+fn a_still_channel_that_changes_at_once_is_learned_again() {
+    let (tx, mut rx) = still(160_000, 40.0);
+    let before = track(&mut ensemble(), &tx, &rx);
+    rx[100_000..].iter_mut().for_each(|y| *y *= Complex::new(0.3, 0.8));
+    let run = track(&mut ensemble(), &tx, &rx);
+    let (after, usual) = (run.nmse_from(106_000), before.nmse_from(106_000));
+    println!("6000 samples behind a change: {after:.2} dB, without {usual:.2} dB");
+    assert!(after < usual + 0.5, "{after} dB instead of {usual} dB");
 }
 
 #[test]

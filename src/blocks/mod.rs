@@ -44,39 +44,9 @@ mod ofdm_rx;
 mod ofdm_tx;
 mod predistort;
 mod probe;
-#[cfg(feature = "radio")]
-mod repeat;
 mod scope;
 #[cfg(feature = "radio")]
 mod soapy;
-#[cfg(feature = "radio")]
-mod soapy_clock;
-#[cfg(feature = "radio")]
-mod soapy_config;
-#[cfg(feature = "radio")]
-mod soapy_devices;
-#[cfg(feature = "radio")]
-mod soapy_drive;
-#[cfg(feature = "radio")]
-mod soapy_health;
-#[cfg(feature = "radio")]
-mod soapy_queue;
-#[cfg(feature = "radio")]
-mod soapy_reader;
-#[cfg(feature = "radio")]
-mod soapy_return;
-#[cfg(feature = "radio")]
-mod soapy_sink;
-#[cfg(feature = "radio")]
-mod soapy_source;
-#[cfg(feature = "radio")]
-mod soapy_stamps;
-#[cfg(feature = "radio")]
-mod soapy_stop;
-#[cfg(feature = "radio")]
-mod soapy_tune;
-#[cfg(feature = "radio")]
-mod soapy_writer;
 mod staged;
 mod sync;
 mod tags;
@@ -108,25 +78,11 @@ pub use ofdm_tx::OfdmTx;
 pub use predistort::{Predistort, Swap};
 pub(crate) use probe::Report;
 pub use probe::{Probe, Summary};
-#[cfg(feature = "radio")]
-pub use repeat::Repeat;
 pub(crate) use scope::Stretch;
 #[cfg(feature = "radio")]
-pub use soapy::Radio;
+pub(crate) use soapy::{Devices, check_device, open_device};
 #[cfg(feature = "radio")]
-pub use soapy_config::{End, RadioConfig};
-#[cfg(feature = "radio")]
-pub(crate) use soapy_devices::{Devices, check_device, open_device};
-#[cfg(feature = "radio")]
-pub use soapy_drive::Drive;
-#[cfg(feature = "radio")]
-pub use soapy_health::{Health, Level};
-#[cfg(feature = "radio")]
-pub use soapy_sink::SoapySink;
-#[cfg(feature = "radio")]
-pub use soapy_source::SoapySource;
-#[cfg(feature = "radio")]
-pub use soapy_tune::ReadBack;
+pub use soapy::{Drive, End, Health, Level, Radio, RadioConfig, ReadBack, Repeat, SoapySink, SoapySource};
 pub use staged::Staged;
 pub use sync::{Sync, SyncStatus, SyncWatch};
 pub(crate) use tags::gap;

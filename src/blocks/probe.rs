@@ -29,7 +29,7 @@ pub struct Report {
     /// Whether the tracker rests and its input is passed on.
     pub bypass: bool,
     /// What the errors so far add up to: two reports differ by what came in between. Starts anew at a resumption.
-    pub spread: Spread,
+    pub(crate) spread: Spread,
 }
 
 /// What a [`Track`](super::Track) block has done in all.

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use num_complex::Complex32;
 
 use super::kaiser;
+use crate::simd::{Dispatch, Level, Op, Vector};
 
 /// Samples that an interpolated one needs up to its whole position, that one included, and behind it.
 pub(crate) const BEFORE: usize = 48;
@@ -59,43 +60,64 @@ impl Place {
 /// A windowed sinc of 96 taps: errors lie below −80 dB for signals within 0.94 of the Nyquist band (the OFDM presets end at 0.81, their side lobes do not). In front of `place` there must
 /// be `BEFORE - 1` samples at least; one more where `drift` is negative. Sums have a fixed order, so that results are the same to the bit on every machine.
 pub(crate) fn interpolate(input: &[Complex32], place: &mut Place, drift: f64, most: usize, output: &mut Vec<Complex32>) {
-    let reach = |place: &Place| place.whole + BEHIND < input.len();
-    if drift == 0.0 && reach(place) {
-        let n = most.min(input.len() - BEHIND - place.whole);
-        if place.fraction == 0.0 {
-            output.extend_from_slice(&input[place.whole..place.whole + n]);
-        } else {
-            let row = row(place.fraction);
-            output.extend((place.whole..place.whole + n).map(|at| filter(&row, &input[at + 1 - BEFORE..=at + BEHIND])));
-        }
+    if drift == 0.0 && place.fraction == 0.0 {
+        let n = most.min(input.len().saturating_sub(BEHIND + place.whole));
+        output.extend_from_slice(&input[place.whole..place.whole + n]);
         place.whole += n;
         return;
     }
-    for _ in 0..most {
-        if !reach(place) {
-            break;
+    f32::dispatch(Level::current(), Interpolation { input, place, drift, most, output });
+}
+
+/// Arguments of [`interpolate`].
+struct Interpolation<'a> {
+    input: &'a [Complex32],
+    place: &'a mut Place,
+    drift: f64,
+    most: usize,
+    output: &'a mut Vec<Complex32>,
+}
+
+impl Op<f32> for Interpolation<'_> {
+    type Output = ();
+
+    /// The compiler makes vectors of it: products are rounded, so that every level has the same result.
+    #[inline(always)]
+    fn run<V: Vector<f32>>(self) {
+        let Self { input, place, drift, most, output } = self;
+        output.reserve(most.min(input.len()));
+        let table = &**TABLE;
+        let fixed = if drift == 0.0 { Some(row(table, place.fraction)) } else { None };
+        let mut n = 0;
+        while n < most && place.whole + BEHIND < input.len() {
+            let samples = &input[place.whole + 1 - BEFORE..=place.whole + BEHIND];
+            output.push(match &fixed {
+                Some(row) => filter(row, samples),
+                None if place.fraction == 0.0 => input[place.whole],
+                None => {
+                    let (index, between) = phase(place.fraction);
+                    let (low, high) = (filter(&table[index], samples), filter(&table[index + 1], samples));
+                    low + (high - low) * between
+                }
+            });
+            place.step(drift);
+            n += 1;
         }
-        output.push(if place.fraction == 0.0 {
-            input[place.whole]
-        } else {
-            filter(&row(place.fraction), &input[place.whole + 1 - BEFORE..=place.whole + BEHIND])
-        });
-        place.step(drift);
     }
 }
 
-/// The filter for a fraction of a sample.
+/// The row at or before a fraction of a sample, and how far the fraction is on the way to the next one.
 #[inline(always)]
-fn row(fraction: f64) -> Row {
+fn phase(fraction: f64) -> (usize, f32) {
     let phase = fraction * PHASES as f64;
     let index = (phase as usize).min(PHASES - 1);
-    let between = (phase - index as f64) as f32;
-    let (low, high) = (&TABLE[index], &TABLE[index + 1]);
-    let mut row = *low;
-    for ((tap, a), b) in row.iter_mut().zip(low).zip(high) {
-        *tap = a + between * (b - a);
-    }
-    row
+    (index, (phase - index as f64) as f32)
+}
+
+/// The filter for a fraction of a sample.
+fn row(table: &[Row], fraction: f64) -> Row {
+    let (index, between) = phase(fraction);
+    std::array::from_fn(|i| table[index][i] + between * (table[index + 1][i] - table[index][i]))
 }
 
 #[inline(always)]

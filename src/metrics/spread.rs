@@ -5,7 +5,7 @@ use crate::dsp::db;
 
 /// Sums over rows of samples that tell how much the NMSE of all of them varies; two of them differ by what came in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// Rows that were summed.
     pub rows: u64,
     error: f64,

@@ -82,7 +82,10 @@ class Testbed : public SoapySDR::Device {
 
     std::string getDriverKey() const override { return DRIVER; }
     std::string getHardwareKey() const override { return "simulated test bed"; }
-    SoapySDR::Kwargs getHardwareInfo() const override { return {{"origin", "kaflow"}, {"channel", "between its own TX and RX"}}; }
+    SoapySDR::Kwargs getHardwareInfo() const override {
+        const bool one = std::strtod(readSetting("sample_offset_ppm").c_str(), nullptr) == 0;
+        return {{"origin", "kaflow"}, {"channel", "between its own TX and RX"}, {"clocks", one ? "1" : "2"}};
+    }
     size_t getNumChannels(const int) const override { return std::strtoul(ask("channels").c_str(), nullptr, 10); }
     bool getFullDuplex(const int, const size_t) const override { return ask("full duplex") == "1"; }
 

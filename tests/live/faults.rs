@@ -314,6 +314,7 @@ fn a_transmitter_that_runs_dry_comes_back_in_its_place() -> Result<()> {
 fn a_transmitter_that_repeats_a_frame_does_not_run_dry() -> Result<()> {
     let (health, places) = run_dry(true)?;
     assert_eq!(health.underflows.load(Ordering::Relaxed), 0, "{health}");
-    assert!(places.len() == 2 && in_place(&places) == 2, "{places:?}");
+    // One at the beginning, one late, and one behind each gap that a busy machine makes.
+    assert!(places.len() >= 2 && in_place(&places) == places.len(), "{places:?}");
     Ok(())
 }

@@ -8,12 +8,30 @@ use super::evidence::LEAST;
 use super::planes::Planes;
 use crate::Real;
 
-/// The sums over the members of one half that make the predictions of at most four samples: `w·p` and `w·(V + |p|²)`.
+/// What the members of one half predict for at most four samples: the mean of their predictions, `Σ w·p`, and the variance around it, `Σ w·(V + |p|²)` less the square of the mean.
+///
+/// Sums are taken over differences from one of the predictions: the error of a good prediction is far below the rounding of its square.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums<T> {
     pub(super) re: [T; QUAD],
     pub(super) im: [T; QUAD],
-    pub(super) square: [T; QUAD],
+    pub(super) variance: [T; QUAD],
+}
+
+impl<T: Real> Sums<T> {
+    /// Both halves, which have these shares.
+    #[inline(always)]
+    fn mixed(a: &Self, b: &Self, shares: [T; 2]) -> Self {
+        let mut mixed = Self::default();
+        for s in 0..QUAD {
+            let (re, im) = (b.re[s] - a.re[s], b.im[s] - a.im[s]);
+            mixed.re[s] = a.re[s] + shares[1] * re;
+            mixed.im[s] = a.im[s] + shares[1] * im;
+            let apart = shares[0] * shares[1] * (re * re + im * im);
+            mixed.variance[s] = shares[0] * a.variance[s] + shares[1] * b.variance[s] + apart;
+        }
+        mixed
+    }
 }
 
 /// Predictions of four samples, the variances of their errors, and these errors.
@@ -34,7 +52,7 @@ impl<T: Real> Quad<T> {
         let mut q = Self { re: sums.re, im: sums.im, variance: zero, error: (zero, zero), square: zero, z: zero };
         for s in 0..QUAD {
             let power = q.re[s] * q.re[s] + q.im[s] * q.im[s];
-            let (variance, least) = (sums.square[s] - power, sums.square[s] * T::of(1e-12) + T::of(LEAST));
+            let (variance, least) = (sums.variance[s], power * T::of(1e-12) + T::of(LEAST));
             q.variance[s] = if variance > least { variance } else { least };
             (q.error.0[s], q.error.1[s]) = (y.0[s] - q.re[s], y.1[s] - q.im[s]);
             q.square[s] = q.error.0[s] * q.error.0[s] + q.error.1[s] * q.error.1[s];
@@ -126,15 +144,7 @@ impl<T: Real> Average<T> {
         // Always four, whatever is beyond the last: loops of one length become vectors.
         let outputs: ([T; QUAD], [T; QUAD]) = (std::array::from_fn(|s| y.re[at + s]), std::array::from_fn(|s| y.im[at + s]));
         let whole = match &halves {
-            [Some(a), Some(b)] => {
-                let mut mixed = Sums::default();
-                for s in 0..QUAD {
-                    mixed.re[s] = self.shares[0] * a.re[s] + self.shares[1] * b.re[s];
-                    mixed.im[s] = self.shares[0] * a.im[s] + self.shares[1] * b.im[s];
-                    mixed.square[s] = self.shares[0] * a.square[s] + self.shares[1] * b.square[s];
-                }
-                Quad::new(&mixed, &outputs)
-            }
+            [Some(a), Some(b)] => Quad::new(&Sums::mixed(a, b, self.shares), &outputs),
             [Some(one), None] | [None, Some(one)] => Quad::new(one, &outputs),
             [None, None] => return,
         };

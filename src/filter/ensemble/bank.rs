@@ -11,6 +11,7 @@
 
 mod gram;
 mod ops;
+mod rest;
 mod turn;
 
 use num_complex::{Complex, Complex64};
@@ -32,6 +33,7 @@ use self::ops::{Apply, Errors, Gradient, Predict};
 /// Members of the bank: windows in samples and how many features they use, of a short model or of all.
 const WINDOWS: [(f64, bool); SLOTS] = [(1500.0, true), (f64::INFINITY, true), (f64::INFINITY, false)];
 const SLOTS: usize = 3;
+const ALL: [usize; SLOTS] = [0, 1, 2];
 /// What they are called.
 pub(super) const NAMES: [&str; SLOTS] = ["still, 1500 samples", "still", "still, few terms"];
 
@@ -68,6 +70,9 @@ pub(super) struct Bank<T: Real> {
     sizes: [usize; 2],
     members: Vec<Member<T>>,
     pub(super) evidence: Evidence<T>,
+    /// The one that is awake while the others rest, and the logarithms of all weights from before that.
+    only: Option<usize>,
+    kept: [T; SLOTS],
     gram: Gram<T>,
     // Sum of F* y over the same samples as the Gram matrix, and of their weights.
     cross: Vec<Complex64>,
@@ -79,13 +84,17 @@ pub(super) struct Bank<T: Real> {
     eager: bool,
     // Whether it is far behind the lanes.
     hopeless: bool,
+    // For how many blocks all weight was its own, for how many it has had none, and how many samples it must have learned before it may begin again for that.
+    ahead: u32,
+    behind: u32,
+    patience: u64,
     next: u64,
     // Of the present block.
     predictions: Vec<Planes<T>>,
     // Sums over the blocks since the last step: of gradients, squared errors and samples learned, and how many blocks these are.
     gradients: [(Vec<T>, Vec<T>); SLOTS],
     squares: [f64; SLOTS],
-    waiting: u64,
+    waiting: [u64; SLOTS],
     blocks: u64,
     #[serde(skip)]
     steps: [(Vec<T>, Vec<T>); SLOTS],
@@ -103,6 +112,8 @@ impl<T: Real> Bank<T> {
             sizes,
             members,
             evidence: Evidence::new(0),
+            only: None,
+            kept: [T::zero(); SLOTS],
             gram: Gram::new(features.len()),
             cross: vec![Complex64::default(); features.len()],
             used: 0.0,
@@ -111,11 +122,14 @@ impl<T: Real> Bank<T> {
             n: 0,
             eager: true,
             hopeless: false,
+            ahead: 0,
+            behind: 0,
+            patience: BANK_EAGER,
             next: 0,
             predictions: vec![Planes::new(0); SLOTS],
             gradients: std::array::from_fn(|_| (zeros.clone(), zeros.clone())),
             squares: [0.0; SLOTS],
-            waiting: 0,
+            waiting: [0; SLOTS],
             blocks: 0,
             steps: Default::default(),
             work: None,
@@ -165,6 +179,8 @@ impl<T: Real> Bank<T> {
             && self.cross.len() == n
             && self.used.is_finite()
             && self.evidence.is_sound()
+            && self.only.is_none_or(|only| only < SLOTS)
+            && self.kept.iter().all(|x| x.is_finite())
     }
 
     /// Whether it predicts yet.
@@ -199,18 +215,21 @@ impl<T: Real> Bank<T> {
             member.fill();
             member.n = 0.0;
         }
-        self.evidence = Evidence::new(0);
+        (self.evidence, self.only) = (Evidence::new(0), None);
         self.gram.clear();
         self.cross.fill(Complex64::default());
         (self.used, self.n, self.next) = (0.0, 0, 0);
         (self.ready, self.eager, self.hopeless) = (false, true, false);
+        (self.ahead, self.behind) = (0, 0);
         self.forget_gradients();
     }
 
     /// Predicts samples `from..to` of the block.
     pub(super) fn predict(&mut self, level: Level, streams: &Streams<T>, from: usize, to: usize) {
-        if self.is_ready() {
-            T::dispatch(level, Predict { bank: self, streams, from, to });
+        match self.only {
+            _ if !self.is_ready() => {}
+            Some(only) => T::dispatch(level, Predict { bank: self, of: [only], streams, from, to }),
+            None => T::dispatch(level, Predict { bank: self, of: ALL, streams, from, to }),
         }
     }
 
@@ -218,18 +237,28 @@ impl<T: Real> Bank<T> {
     #[inline(always)]
     pub(super) fn judge(&mut self, y: &Planes<T>, at: usize, n: usize, relative: T, learn: bool) -> Sums<T> {
         let mut sums = Sums::default();
+        let first = self.only.unwrap_or(0);
         for (i, p) in self.predictions.iter().enumerate() {
+            if self.only.is_some_and(|only| only != i) {
+                continue;
+            }
             let (w, variance) = (self.evidence.weight.0[i], self.evidence.noise.0[i]);
             let inverse = variance.recip();
             for s in 0..n {
                 let p = p.at(at + s);
-                sums.re[s] += w * p.re;
-                sums.im[s] += w * p.im;
-                sums.square[s] += w * (variance + p.norm_sqr());
+                let d = p - self.predictions[first].at(at + s);
+                sums.re[s] += w * d.re;
+                sums.im[s] += w * d.im;
+                sums.variance[s] += w * (variance + d.norm_sqr());
                 if learn {
                     self.evidence.take(i, (y.at(at + s) - p).norm_sqr() * inverse, variance * relative);
                 }
             }
+        }
+        for s in 0..n {
+            let p = self.predictions[first].at(at + s);
+            sums.variance[s] -= sums.re[s] * sums.re[s] + sums.im[s] * sums.im[s];
+            (sums.re[s], sums.im[s]) = (p.re + sums.re[s], p.im + sums.im[s]);
         }
         sums
     }
@@ -238,7 +267,7 @@ impl<T: Real> Bank<T> {
     /// Learns from a block: `y` its outputs, `weight` how much each counts, `noise` the best that the other members reach, `power` that of `y`.
     pub(super) fn learn(&mut self, level: Level, streams: &Streams<T>, y: &Planes<T>, weight: &[T], time: u64, noise: f64, power: f64) {
         let learned = weight.iter().filter(|w| **w > T::zero()).count() as u64;
-        if learned == 0 {
+        if learned == 0 || self.only.is_some_and(|only| WINDOWS[only].0.is_infinite()) {
             return;
         }
         self.n += learned;
@@ -249,13 +278,16 @@ impl<T: Real> Bank<T> {
         self.gather(level, streams, y, weight, time, hopeless);
         if self.is_ready() {
             T::dispatch(level, Errors { bank: self, y, weight });
-            let [first, second, third] = &self.members[..] else { return };
-            let errors = [&first.error, &second.error, &third.error];
-            for (square, error) in self.squares.iter_mut().zip(errors) {
-                *square += error.re.iter().zip(&error.im).take(BLOCK).map(|(a, b)| (*a * *a + *b * *b).wide()).sum::<f64>();
+            for i in (0..SLOTS).filter(|i| self.only.is_none_or(|only| only == *i)) {
+                let error = &self.members[i].error;
+                self.squares[i] += error.re.iter().zip(&error.im).take(BLOCK).map(|(a, b)| (*a * *a + *b * *b).wide()).sum::<f64>();
+                self.waiting[i] += learned;
             }
-            T::dispatch(level, Gradient { features: &self.features, short: self.sizes[0], streams, errors, to: &mut self.gradients });
-            self.waiting += learned;
+            let (features, members, to) = (&self.features, &self.members, &mut self.gradients);
+            match self.only {
+                Some(only) => T::dispatch(level, Gradient { features, streams, of: [only], members, to }),
+                None => T::dispatch(level, Gradient { features, streams, of: ALL, members, to }),
+            }
             self.blocks += 1;
             if self.blocks >= if self.n < BANK_SWIFT { 1 } else { 2 } {
                 self.step(level);
@@ -267,14 +299,21 @@ impl<T: Real> Bank<T> {
         }
     }
 
-    /// A step of all members, after which nothing waits.
+    /// A step of all members for which something waits, after which nothing does.
     fn step(&mut self, level: Level) {
-        let ([a, b], [c]) = self.gradients.split_at(2) else { return };
-        let ([p, q], [r]) = self.steps.split_at_mut(2) else { return };
-        T::dispatch(level, Apply { inverse: &self.inverses[1], gradients: [a, b], size: self.sizes[1], to: [p, q] });
-        T::dispatch(level, Apply { inverse: &self.inverses[0], gradients: [c], size: self.sizes[0], to: [r] });
-        for (i, member) in self.members.iter_mut().enumerate() {
-            member.n += self.waiting as f64;
+        let [short, all] = [(&self.inverses[0], self.sizes[0]), (&self.inverses[1], self.sizes[1])];
+        let ([a, b, c], [p, q, r]) = (&self.gradients, &mut self.steps);
+        match self.waiting.map(|waiting| waiting > 0) {
+            [true, true, _] => T::dispatch(level, Apply { inverse: all.0, gradients: [a, b], size: all.1, to: [p, q] }),
+            [true, false, _] => T::dispatch(level, Apply { inverse: all.0, gradients: [a], size: all.1, to: [p] }),
+            [false, true, _] => T::dispatch(level, Apply { inverse: all.0, gradients: [b], size: all.1, to: [q] }),
+            [false, false, _] => {}
+        }
+        if self.waiting[2] > 0 {
+            T::dispatch(level, Apply { inverse: short.0, gradients: [c], size: short.1, to: [r] });
+        }
+        for (i, member) in self.members.iter_mut().enumerate().filter(|(i, _)| self.waiting[*i] > 0) {
+            member.n += self.waiting[i] as f64;
             let (gradient, step) = (&self.gradients[i], &self.steps[i]);
             let usual = member.n.min(WINDOWS[i].0).max(4.0 * BLOCK as f64).recip();
             let gain = usual.min(longest(self.squares[i], gradient, step, member.w.len()));
@@ -291,7 +330,7 @@ impl<T: Real> Bank<T> {
             re.fill(T::zero());
             im.fill(T::zero());
         }
-        (self.squares, self.waiting, self.blocks) = ([0.0; SLOTS], 0, 0);
+        (self.squares, self.waiting, self.blocks) = ([0.0; SLOTS], [0; SLOTS], 0);
     }
 
     /// The Gram matrix and, while eager, the cross correlation with the output.
@@ -358,7 +397,7 @@ impl<T: Real> Bank<T> {
             }
         }
         if !std::mem::replace(&mut self.ready, true) {
-            self.evidence = Evidence::new(SLOTS);
+            (self.evidence, self.only) = (Evidence::new(SLOTS), None);
             self.evidence.level = T::of(FIRST_EVIDENCE);
             self.evidence.noise.0.fill(T::of((2.0 * noise).max(LEAST)));
         }

@@ -101,6 +101,13 @@ pub(super) const BANK_LAZY: u64 = 512;
 pub(super) const BANK_HOPELESS: u64 = 64;
 /// Samples after which the bank makes a step after every second block instead of every one.
 pub(super) const BANK_SWIFT: u64 = 16_384;
+/// Logarithm (base 2) of the lanes' weight below which all weight is the bank's.
+pub(super) const CLEAR: f64 = -20.0;
+/// Blocks without weight after which a bank that had all weight for as many begins again, and the most samples that it must have learned before it does.
+pub(super) const BANK_BEHIND: u32 = 32;
+pub(super) const BANK_PATIENCE: u64 = 1 << 17;
+/// Samples after which its best member may run alone.
+pub(super) const BANK_SETTLED: u64 = 1 << 15;
 /// The most samples between two inversions of it.
 pub(super) const BANK_REFRESH: u64 = 1 << 20;
 /// Logarithm (base 2) of the weight that a member of the bank begins with.
@@ -108,8 +115,8 @@ pub(super) const FIRST_EVIDENCE: f64 = -30.0;
 /// Weight of the bank's prior for smooth gains, in units of the noise over the output's power, and the most it may be.
 pub(super) const SMOOTH: f64 = 100.0;
 pub(super) const SMOOTH_MOST: f64 = 0.1;
-/// Logarithm (base 2) of the weight below which a half rests, and blocks between two looks at it.
-pub(super) const LIGHT: f64 = -20.0;
+/// Logarithm (base 2) of the weight below which a half rests, and blocks between two looks at it. At -20 the rate on a slowly fading channel is half of what it is, the NMSE the same.
+pub(super) const LIGHT: f64 = -6.0;
 pub(super) const REST: u64 = 8;
 /// Both halves run while squared errors, averaged over a block, are this many times their variance.
 pub(super) const CALM: f64 = 1.5;

@@ -106,13 +106,18 @@ impl<T: Real> Rows<T> {
             let (mut re, mut im, mut square) = ([w; QUAD], [w; QUAD], [w; QUAD]);
             for s in 0..QUAD {
                 let (x, y): (V, V) = (self.re[s].get(g), self.im[s].get(g));
+                let (x, y) = (x.sub(V::splat(self.re[s].0[0])), y.sub(V::splat(self.im[s].0[0])));
                 (re[s], im[s]) = (w.mul(x), w.mul(y));
                 square[s] = w.mul(x.fma(x, y.fma(y, self.variance[s].get(g))));
             }
             let (re, im, square) = (V::sums(re), V::sums(im), V::sums(square));
             for s in 0..QUAD {
-                (sums.re[s], sums.im[s], sums.square[s]) = (sums.re[s] + re[s], sums.im[s] + im[s], sums.square[s] + square[s]);
+                (sums.re[s], sums.im[s], sums.variance[s]) = (sums.re[s] + re[s], sums.im[s] + im[s], sums.variance[s] + square[s]);
             }
+        }
+        for s in 0..QUAD {
+            sums.variance[s] -= sums.re[s] * sums.re[s] + sums.im[s] * sums.im[s];
+            (sums.re[s], sums.im[s]) = (self.re[s].0[0] + sums.re[s], self.im[s].0[0] + sums.im[s]);
         }
         sums
     }

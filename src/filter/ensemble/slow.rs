@@ -125,12 +125,14 @@ impl<T: Real> Ensemble<T> {
     fn gate(&mut self) {
         let z = std::mem::take(&mut self.average.block).wide();
         let calm = z < CALM * BLOCK as f64 && self.average.alarm < T::of(JUMP);
+        let light = T::of(LIGHT);
+        self.bank.begin_again(self.lanes.evidence.level);
         let block = self.clock.time / BLOCK as u64;
         let turn = block.is_multiple_of(if self.bank.is_hopeless() { 4 * REST } else { REST });
         let both = turn || !calm || self.acquisition.left > 0 || self.bank.learned() < BANK_EAGER;
-        let light = T::of(LIGHT);
         let before = self.running[1];
         self.running = [both || self.lanes.evidence.level > light, both || self.bank.evidence.level > light];
+        self.bank.rest(!both);
         if !(self.running[0] && self.running[1]) {
             self.average.shares = self.running.map(|on| if on { T::one() } else { T::zero() });
         }
@@ -160,6 +162,7 @@ impl<T: Real> Ensemble<T> {
     /// The same for a rotation so slow that the bank describes the channel best, but lags behind it.
     fn follow_slow_carrier(&mut self) {
         if self.bank.is_ready()
+            && self.bank.is_awake()
             && self.average.shares[1] >= T::of(0.5)
             && let Some(step) = self.carrier.follow(self.bank.rotation(&self.y), true)
         {

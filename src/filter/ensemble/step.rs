@@ -172,7 +172,7 @@ impl<T: Real> Ensemble<T> {
             (rows[0].0[m], rows[1].0[m]) = (T::of((d.norm_sqr() / variance).min(1e30)), T::of(variance) * relative);
         }
         let mut own = Sums::default();
-        (own.re[0], own.im[0], own.square[0]) = (T::of(re), T::of(im), T::of(square));
+        (own.re[0], own.im[0], own.variance[0]) = (T::of(re), T::of(im), T::of(square - re * re - im * im));
         let other = bank.then(|| self.bank.judge(&self.y, at, 1, relative, all));
         self.average.conclude(&self.y, at, 1, [Some(own), other], all);
         if all {

@@ -29,6 +29,11 @@ impl Delay {
     const RESTLESS: f64 = 6e-10;
     const WANDER: f64 = 5e-4;
 
+    /// Whether the delay is known well enough to act on it.
+    pub(super) fn is_known(&self) -> bool {
+        self.variance[0] < 0.05 * 0.05
+    }
+
     pub(super) fn measure(&mut self, late: f64, variance: f64, time: i64) {
         let [a, b, c] = self.variance;
         let pairs = (time - self.time.replace(time).unwrap_or(time)).max(0) as f64;

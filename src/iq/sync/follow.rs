@@ -50,6 +50,8 @@ pub(super) const FASTEST: f64 = 100e-6;
 /// How the place is followed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Follower {
+    /// Nothing drifts.
+    pub(super) one_clock: bool,
     /// The paths that explain what is received; from an alignment, and more when they come up.
     grid: Option<Grid>,
     /// The share of the power that is usually left.
@@ -85,8 +87,9 @@ enum Verdict {
 }
 
 impl Follower {
-    pub(super) fn new(found: &Alignment) -> Self {
-        Self { grid: Some(grid(found.support)), usual: (1.0 - found.explained).clamp(1e-4, 1.0), fresh: 1, change: 1.0, ..Self::default() }
+    pub(super) fn new(found: &Alignment, one_clock: bool) -> Self {
+        let (grid, usual) = (Some(grid(found.support)), (1.0 - found.explained).clamp(1e-4, 1.0));
+        Self { one_clock, grid, usual, fresh: 1, change: 1.0, ..Self::default() }
     }
 
     fn grid(&mut self) -> Grid {
@@ -118,7 +121,7 @@ impl Follower {
     /// Whether another place, another delay or more paths explain a probe better; none where they do not.
     fn look_around(&mut self, probe: &Probe, grid: Grid, here: Left) -> Option<Verdict> {
         let (late, _, delayed) = probe.late(grid);
-        let drifts = late.abs() < 0.6 && delayed < BETTER * here.all;
+        let drifts = !self.one_clock && late.abs() < 0.6 && delayed < BETTER * here.all;
         // Otherwise a part of the response lies outside the window.
         let usual = self.usual;
         let whole = |left: f64| left <= 2.0 * UNUSUAL * usual || 1.0 - left > SOLID;
@@ -317,15 +320,8 @@ impl Follower {
         self.sent += (probe.sent - self.sent) * weight;
         let left = probe.left(grid).all.clamp(1e-4, 1.0);
         self.usual += (left - self.usual) * if left < self.usual { 0.5 } else { 0.1 };
-        let (late, variance, _) = probe.late(grid);
-        if late.abs() < 1.0 {
-            self.delay.measure(late, variance, lock.tx);
-        }
-        let delay = &mut self.delay;
-        if lock.interpolates() || (delay.late.abs() > OFF && delay.variance[0] < 0.05 * 0.05) {
-            lock.shift(delay.late);
-            lock.rate = (lock.rate + delay.drift).clamp(-FASTEST, FASTEST);
-            (delay.late, delay.drift) = (0.0, 0.0);
+        if !self.one_clock {
+            self.follow_clock(probe, grid, lock);
         }
         let response = probe.response(grid);
         if let Some(cfo) = self.carrier.measure(response.clone(), lock.rx, lock.cfo != 0.0) {
@@ -333,6 +329,19 @@ impl Follower {
         }
         self.prune(grid, &response);
         self.last = Some((response, grid));
+    }
+
+    /// Reads the received stream where the delay is now.
+    fn follow_clock(&mut self, probe: &Probe, grid: Grid, lock: &mut super::Lock) {
+        let (late, variance, _) = probe.late(grid);
+        if late.abs() < 1.0 {
+            self.delay.measure(late, variance, lock.tx);
+        }
+        if lock.interpolates() || (self.delay.late.abs() > OFF && self.delay.is_known()) {
+            lock.shift(self.delay.late);
+            lock.rate = (lock.rate + self.delay.drift).clamp(-FASTEST, FASTEST);
+            (self.delay.late, self.delay.drift) = (0.0, 0.0);
+        }
     }
 
     /// Takes away paths at the ends that are none.
@@ -358,9 +367,8 @@ impl Follower {
 
     /// How many samples before the first tap of a tracker, which reaches `advance` samples ahead, there is a strong path now and has been one for a while.
     fn missed(&self, advance: usize) -> usize {
-        let Some((response, grid)) = self.last.as_ref().filter(|_| self.probes >= SETTLED && self.delay.variance[0] < 0.05 * 0.05) else {
-            return 0;
-        };
+        let settled = self.probes >= SETTLED && (self.one_clock || self.delay.is_known());
+        let Some((response, grid)) = self.last.as_ref().filter(|_| settled) else { return 0 };
         let power: f64 = response.iter().map(|h| h.norm_sqr()).sum();
         let first = (BEFORE as usize).saturating_sub(advance);
         let strong = response.iter().position(|h| h.norm_sqr() > STRONG * power).map_or(WIDE, |at| grid.first + at);

@@ -5,7 +5,7 @@
 //! 4096 samples: the short impulse response that explains it best, at the place where it should be and at the places around. From the probes come
 //!
 //! - the *place*: a response that has moved by whole samples is a slip, one that is gone means that the place is lost, and a search begins, behind a look at the old place;
-//! - the *delay to a fraction of a sample* and the offset of the *clock*, by a Kalman filter over both;
+//! - the *delay to a fraction of a sample* and the offset of the *clock*, by a Kalman filter over both, unless it is told that there is [one clock](Synchroniser::one_clock);
 //! - the offset of the *carrier*, from the phase between probes.
 //!
 //! Pairs are held back until the probe behind them has confirmed them, at most three blocks: what goes out is in step. Blocks that a probe contradicts are left out, as a gap.
@@ -151,7 +151,15 @@ impl Synchroniser {
 
     /// Looks at every block whether the place is still right, and corrects it; without, streams stay where they were found.
     pub fn follow(mut self) -> Self {
-        self.follower = Some(self.lock.as_ref().map_or_else(Follower::default, |lock| Follower::new(&lock.alignment)));
+        self.follower = Some(self.lock.as_ref().map_or_else(Follower::default, |lock| Follower::new(&lock.alignment, false)));
+        self
+    }
+
+    /// Transmitter and receiver sample by one clock: whatever fading makes of the response, nothing drifts, and what was received is not read at other times than it was sampled at.
+    pub fn one_clock(mut self) -> Self {
+        if let Some(follower) = &mut self.follower {
+            follower.one_clock = true;
+        }
         self
     }
 

@@ -116,7 +116,8 @@ impl Synchroniser {
             match align_within(&sent, &received, 1 - 2 * span..=-1, chirps).and_then(|found| self.plausible(found)) {
                 Ok(found) => {
                     self.status.failure = None;
-                    let (found, rate) = steady(&sent, &received, found);
+                    let one_clock = self.follower.as_ref().is_some_and(|follower| follower.one_clock);
+                    let (found, rate) = if one_clock { (found, 0.0) } else { steady(&sent, &received, found) };
                     let mut lock = Lock::near(&found).from(middle - span + turn, from);
                     lock.rate = rate;
                     self.begin(lock);
@@ -162,7 +163,7 @@ impl Synchroniser {
         }
         lock.jump(self.advance.1);
         if let Some(follower) = &mut self.follower {
-            *follower = Follower::new(&found);
+            *follower = Follower::new(&found, follower.one_clock);
             // Behind something else the first block may still hold a part of that.
             follower.fresh += u32::from(self.expected.is_some() || self.status.doubtful_samples > 0);
         }

@@ -145,18 +145,38 @@ fn one_clock_is_never_touched() {
             let told =
                 format!("{paths} paths, {doppler:e}, {snr_db} dB, seed {seed}: {} pairs, gaps {:?}, {status:?}", out.rx.len(), out.gaps);
             println!("{told}");
-            assert!(
-                out.origins.iter().enumerate().all(|(i, &(at, _, item))| {
-                    let end = out.origins.get(i + 1).map_or(out.rx.len(), |o| o.0);
-                    out.rx[at..end] == rx[item as usize..item as usize + end - at]
-                }),
-                "{told}"
-            );
+            assert!(passed(&out, &rx), "{told}");
             assert!(
                 out.rx.len() > 390_000 && status.slips == 0 && status.searches == 1 && status.clock_ppm == 0.0 && status.cfo == 0.0,
                 "{told}"
             );
         }
+    }
+}
+
+/// Whether the received samples have only passed.
+fn passed(out: &Pairs, rx: &[Complex32]) -> bool {
+    out.origins.iter().enumerate().all(|(i, &(at, _, item))| {
+        let end = out.origins.get(i + 1).map_or(out.rx.len(), |o| o.0);
+        out.rx[at..end] == rx[item as usize..item as usize + end - at]
+    })
+}
+
+#[test]
+fn paths_that_fade_for_long_and_come_back_are_no_drift() {
+    let frame = frame();
+    for (seed, told) in [(0, true), (1, true), (2, true), (0, false), (1, false), (2, false)] {
+        let rx = Link { paths: 3, doppler: 1e-6, ..Link::default() }.receive(&frame, 6_000_000, seed);
+        let sync = Synchroniser::repeated(frame.clone()).unwrap();
+        let (mut sync, mut out) = (if told { sync.one_clock() } else { sync }, Pairs::default());
+        for piece in rx.chunks(50_000) {
+            sync.receive(piece, None);
+            sync.run(&mut out).unwrap();
+        }
+        sync.finish(&mut out).unwrap();
+        let status = sync.status();
+        println!("seed {seed}, told {told}: {} pairs, gaps {:?}, {status:?}, {:.2} dB", out.rx.len(), out.gaps, fit_db(&out, 0));
+        assert!(!told || passed(&out, &rx), "seed {seed}: {status:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use super::super::evidence::LEAST;
 use super::super::features::{Feature, Streams, lanes};
 use super::super::planes::Planes;
 use super::gram::Inverse;
-use super::{Bank, SLOTS};
+use super::{Bank, Member, SLOTS};
 use crate::Real;
 use crate::simd::{Op, Vector};
 
@@ -18,43 +18,43 @@ fn add<T: Real, V: Vector<T>>(w: Complex<T>, x: (V, V), sum: (V, V)) -> (V, V) {
     (im.fnma(x.1, re.fma(x.0, sum.0)), im.fma(x.0, re.fma(x.1, sum.1)))
 }
 
-/// Predictions of all members for some samples of the block.
-pub(super) struct Predict<'a, T: Real> {
+/// Predictions of some members for some samples of the block.
+pub(super) struct Predict<'a, T: Real, const M: usize> {
     pub(super) bank: &'a mut Bank<T>,
+    pub(super) of: [usize; M],
     pub(super) streams: &'a Streams<T>,
     pub(super) from: usize,
     pub(super) to: usize,
 }
 
-impl<T: Real> Op<T> for Predict<'_, T> {
+impl<T: Real, const M: usize> Op<T> for Predict<'_, T, M> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
         let (bank, zero) = (self.bank, V::splat(T::zero()));
-        let [first, second, third] = &bank.members[..] else { return };
+        let weights = self.of.map(|m| &bank.members[m].narrow[..]);
+        let most = self.of.iter().fold(0, |most, &m| bank.members[m].narrow.len().max(most));
         // Two vectors at a time: each sum waits for its last addition.
         let step = 2 * V::LANES;
         let mut t = self.from / step * step;
         while t < self.to {
-            let mut sums = [[(zero, zero); 2]; SLOTS];
-            let [short, all] = bank.sizes;
-            let (a, b, c) = (&first.narrow[..all], &second.narrow[..all], &third.narrow[..short]);
-            for k in 0..all {
+            let mut sums = [[(zero, zero); 2]; M];
+            for k in 0..most {
                 let samples = self.streams.samples(&bank.features[k], t, step);
-                for h in 0..2 {
-                    let x = lanes::<T, V>(samples, h * V::LANES);
-                    sums[0][h] = add(a[k], x, sums[0][h]);
-                    sums[1][h] = add(b[k], x, sums[1][h]);
-                    if k < short {
-                        sums[2][h] = add(c[k], x, sums[2][h]);
+                let x = [lanes::<T, V>(samples, 0), lanes::<T, V>(samples, V::LANES)];
+                for i in 0..M {
+                    if k < weights[i].len() {
+                        let w = weights[i][k];
+                        sums[i] = [add(w, x[0], sums[i][0]), add(w, x[1], sums[i][1])];
                     }
                 }
             }
-            for i in 0..SLOTS {
+            for i in 0..M {
+                let to = &mut bank.predictions[self.of[i]];
                 for h in 0..2 {
-                    sums[i][h].0.write(&mut bank.predictions[i].re, t + h * V::LANES);
-                    sums[i][h].1.write(&mut bank.predictions[i].im, t + h * V::LANES);
+                    sums[i][h].0.write(&mut to.re, t + h * V::LANES);
+                    sums[i][h].1.write(&mut to.im, t + h * V::LANES);
                 }
             }
             t += step;
@@ -62,7 +62,7 @@ impl<T: Real> Op<T> for Predict<'_, T> {
     }
 }
 
-/// Errors of all members over the block, outliers cut; zero where nothing is to be learned.
+/// Errors of the members that are awake over the block, outliers cut; zero where nothing is to be learned.
 pub(super) struct Errors<'a, T: Real> {
     pub(super) bank: &'a mut Bank<T>,
     pub(super) y: &'a Planes<T>,
@@ -75,7 +75,7 @@ impl<T: Real> Op<T> for Errors<'_, T> {
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
         let (zero, one) = (V::splat(T::zero()), V::splat(T::one()));
-        for (i, m) in self.bank.members.iter_mut().enumerate() {
+        for (i, m) in self.bank.members.iter_mut().enumerate().filter(|(i, _)| self.bank.only.is_none_or(|only| only == *i)) {
             let (p, cut) = (&self.bank.predictions[i], V::splat(T::of(OUTLIER) * self.bank.evidence.noise.0[i]));
             let mut t = 0;
             while t < BLOCK {
@@ -90,40 +90,44 @@ impl<T: Real> Op<T> for Errors<'_, T> {
     }
 }
 
-/// Adds `sum over the block of conj(F) e` for all members.
-pub(super) struct Gradient<'a, T: Real> {
+/// Adds `sum over the block of conj(F) e` for some members.
+pub(super) struct Gradient<'a, T: Real, const M: usize> {
     pub(super) features: &'a [Feature],
-    /// Features of the last member.
-    pub(super) short: usize,
     pub(super) streams: &'a Streams<T>,
-    pub(super) errors: [&'a Planes<T>; SLOTS],
+    pub(super) of: [usize; M],
+    /// Of all members.
+    pub(super) members: &'a [Member<T>],
     pub(super) to: &'a mut [(Vec<T>, Vec<T>); SLOTS],
 }
 
-impl<T: Real> Op<T> for Gradient<'_, T> {
+impl<T: Real, const M: usize> Op<T> for Gradient<'_, T, M> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
         let zero = V::splat(T::zero());
-        let errors = self.errors.map(|e| (&e.re[..BLOCK], &e.im[..BLOCK]));
-        for (k, f) in self.features.iter().enumerate() {
-            let mut sums = [(zero, zero); SLOTS];
+        let members = self.of.map(|m| &self.members[m]);
+        let errors = members.map(|m| (&m.error.re[..BLOCK], &m.error.im[..BLOCK]));
+        let sizes = members.map(|m| m.w.len());
+        let most = sizes.iter().fold(0, |most, &size| size.max(most));
+        for (k, f) in self.features[..most].iter().enumerate() {
+            let mut sums = [(zero, zero); M];
             let samples = self.streams.samples(f, 0, BLOCK);
             let mut t = 0;
             while t < BLOCK {
                 let (x, y) = lanes::<T, V>(samples, t);
-                for i in 0..SLOTS {
-                    if i < 2 || k < self.short {
+                for i in 0..M {
+                    if k < sizes[i] {
                         let (re, im) = (V::read(errors[i].0, t), V::read(errors[i].1, t));
                         sums[i] = (y.fma(im, x.fma(re, sums[i].0)), y.fnma(re, x.fma(im, sums[i].1)));
                     }
                 }
                 t += V::LANES;
             }
-            for i in 0..SLOTS {
-                self.to[i].0[k] += sums[i].0.sum();
-                self.to[i].1[k] += sums[i].1.sum();
+            for i in 0..M {
+                let to = &mut self.to[self.of[i]];
+                to.0[k] += sums[i].0.sum();
+                to.1[k] += sums[i].1.sum();
             }
         }
     }

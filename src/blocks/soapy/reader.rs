@@ -9,10 +9,10 @@ use crossbeam::channel::{Receiver, Sender, bounded};
 use num_complex::Complex32;
 use soapysdr::ErrorCode;
 
-use super::soapy::{DEAD_AFTER, PACKET, PATIENCE_US, Shared};
-use super::soapy_health::{ADC_CLIPS, Health};
-use super::soapy_queue::{Nothing, Queue};
-use super::soapy_stamps::{Stamps, Verdict};
+use super::health::{ADC_CLIPS, Health};
+use super::queue::{Nothing, Queue};
+use super::radio::{DEAD_AFTER, PACKET, PATIENCE_US, Shared};
+use super::stamps::{Stamps, Verdict};
 use crate::Error;
 use crate::radio::client::RxStream;
 

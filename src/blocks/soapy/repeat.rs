@@ -62,7 +62,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> Repeat<O> {
     /// As [`new`](Repeat::new), with buffers of another kind than the default.
     pub(crate) fn with_buffers(samples: Vec<Complex32>, stop: Arc<AtomicBool>) -> Self {
         let mut output = O::default();
-        output.set_min_buffer_size_in_items(super::BUFFER);
+        output.set_min_buffer_size_in_items(crate::blocks::BUFFER);
         Self { output, samples, at: 0, stop, factor: Arc::new(AtomicU32::new(1f32.to_bits())) }
     }
 
@@ -77,7 +77,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for Repeat<O> {
     async fn work(&mut self, io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta) -> Result<()> {
         io.finished = self.samples.is_empty() || self.stop.load(Ordering::Relaxed);
         let output = self.output.slice();
-        if output.len() < super::BUFFER / 4 {
+        if output.len() < crate::blocks::BUFFER / 4 {
             // Handing samples over is dear: not in small pieces.
             return Ok(());
         }

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use futuresdr::runtime::{Runtime, dev::prelude::*};
 
-use super::soapy::{PACKET, Shared};
-use super::soapy_queue::{MOMENT, Queue, Worker};
-use super::soapy_stop::THREAD;
-use super::soapy_writer::{Packet, Writer};
-use super::{Fault, Radio};
+use super::Radio;
+use super::queue::{MOMENT, Queue, Worker};
+use super::radio::{PACKET, Shared};
+use super::stop::THREAD;
+use super::writer::{Packet, Writer};
 use crate::Error;
+use crate::blocks::Fault;
 
 /// Transmits with any SoapySDR device.
 ///
@@ -81,7 +82,7 @@ impl<I: CpuBufferReader<Item = Complex32>> SoapySink<I> {
             return Err(Error::Data("this radio was opened without a transmitter".into()));
         }
         let mut input: Vec<I> = (0..radio.tx_channels()).map(|_| I::default()).collect();
-        input.iter_mut().for_each(|i| i.set_min_buffer_size_in_items(super::BUFFER));
+        input.iter_mut().for_each(|i| i.set_min_buffer_size_in_items(crate::blocks::BUFFER));
         Ok(Self { input, shared: radio.shared.clone(), driver: None, period: None, lenient: false, fault: Fault::default() })
     }
 
@@ -155,9 +156,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
         if waits {
             // What does not fit stays in the buffer. A device that waits for a slow reader may take its time.
             if !self.shared.patient && self.shared.stuck(&self.shared.told) {
-                let wait = self.shared.timeout.as_secs_f64();
-                let problem = format!("the transmitter has taken nothing for {wait} s, and its driver does not say why");
-                return self.fail(Error::Device(problem), io);
+                return self.fail(self.shared.silence_of("the transmitter has taken nothing"), io);
             }
             io.block_on(queue.emptied(n, MOMENT));
         } else if n > 0 {

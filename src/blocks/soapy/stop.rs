@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futuresdr::runtime::Timer;
 
-use super::soapy::Shared;
+use super::radio::Shared;
 
 /// How long an end waits for the transmitter to stop: longer than any call of its thread into a driver that returns, on a machine that is loaded.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use num_complex::Complex32;
 use soapysdr::{Args, Device, Direction, TxStream};
 
-use super::soapy_clock;
-use super::soapy_config::{End, RadioConfig};
-use super::soapy_tune::{ReadBack, Rise, check_duplex, tune};
+use super::clock;
+use super::config::{End, RadioConfig};
+use super::tune::{ReadBack, Rise, check_duplex, tune};
 use crate::radio::calls::{Calls, Of};
 use crate::radio::client::RxStream;
 use crate::{Error, Result, radio};
@@ -109,7 +109,7 @@ impl Devices {
             ends.into_iter().filter_map(|(opened, end, direction)| Some((opened.as_ref()?, end.as_ref()?, direction))).collect();
         let mut all: Vec<(&Opened, &str)> = ends.iter().map(|(opened, end, _)| (*opened, end.device.as_str())).collect();
         all.truncate(if config.one_device() { 1 } else { 2 });
-        soapy_clock::set(&all.iter().map(|(opened, name)| (&opened.device, *name)).collect::<Vec<_>>(), config)?;
+        clock::set(&all.iter().map(|(opened, name)| (&opened.device, *name)).collect::<Vec<_>>(), config)?;
         set(&all, &config.settings)?;
         let (mut rate, mut rise) = (config.rate, None);
         for (opened, end, direction) in &ends {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize
 
 use num_complex::Complex32;
 
-use super::soapy::LEAD_NS;
+use super::radio::LEAD_NS;
 use crate::dsp::db;
 
 /// A received sample with a part this large was clipped by the converter: the largest code of 12 bits, which not every driver scales to 1, lies above.

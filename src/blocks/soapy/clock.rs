@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use soapysdr::Device;
 
-use super::soapy_config::RadioConfig;
-use super::soapy_devices::refused;
-use super::soapy_tune::check_name;
+use super::config::RadioConfig;
+use super::devices::refused;
+use super::tune::check_name;
 use crate::{Error, Result};
 
 /// The source that needs nothing from outside.

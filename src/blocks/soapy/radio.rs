@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use num_complex::Complex32;
 use soapysdr::{Device, Direction, TxStream};
 
-use super::soapy_config::RadioConfig;
-use super::soapy_devices::{Devices, Streams, refused};
-use super::soapy_health::{Health, Relapse};
-use super::soapy_return::Reunion;
-use super::soapy_tune::ReadBack;
+use super::config::RadioConfig;
+use super::devices::{Devices, Streams, refused};
+use super::health::{Health, Relapse};
+use super::reunion::Reunion;
+use super::tune::ReadBack;
 use crate::radio::client::RxStream;
 use crate::{Error, Result};
 
@@ -133,6 +133,13 @@ impl Radio {
         self.config.tx.as_ref().map_or(0, |end| end.channels.len())
     }
 
+    /// Whether transmitter and receiver sample by one clock: they do in one device, unless it says otherwise (`clocks` in what SoapySDR calls its hardware information).
+    pub fn one_clock(&self) -> bool {
+        let says =
+            || self.shared.devices.get(Direction::Rx).and_then(|(device, _)| device.hardware_info().ok()?.get("clocks").map(str::to_owned));
+        self.config.one_device() && says().is_none_or(|clocks| clocks == "1")
+    }
+
     /// Changes the overall transmit gain in dB, at any time after the start.
     pub fn set_tx_gain(&self, gain: f64) -> Result<()> {
         let Some((device, end)) = self.shared.devices.get(Direction::Tx) else { return Ok(()) };
@@ -159,7 +166,7 @@ impl Shared {
 
     /// Activates both streams, once: the first of source and sink that is initialised does it for both. A driver that does not return is left alone.
     pub(super) fn start(self: &Arc<Self>) -> Result<Start> {
-        super::soapy_stop::watch_over(self);
+        super::stop::watch_over(self);
         let (done, started) = crossbeam::channel::bounded(1);
         let shared = self.clone();
         let thread = std::thread::Builder::new().name("kaflow start".into()).spawn(move || {
@@ -228,6 +235,16 @@ impl Shared {
             Some(by) => by > START,
             None => self.silent_for(when) > self.timeout.saturating_add(notice),
         }
+    }
+
+    /// What to say of a driver that is [stuck](Self::stuck).
+    pub(super) fn silence_of(&self, what: &str) -> Error {
+        let wait = self.timeout.as_secs_f64();
+        // SoapyRemote does this over TCP when its host dies: it reads the end of the stream for ever.
+        let lost = if self.reunion.wanted() { "; its driver does not return, so the radio cannot be opened again: start anew" } else { "" };
+        Error::Device(format!(
+            "{what} for {wait} s, and its driver does not say why: is the radio, or the host that it is at, still there?{lost}"
+        ))
     }
 
     fn silent_for(&self, when: &AtomicU64) -> Duration {

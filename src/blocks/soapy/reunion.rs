@@ -3,8 +3,8 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::soapy::Shared;
-use super::soapy_health::Health;
+use super::health::Health;
+use super::radio::Shared;
 use crate::{Error, Result};
 
 /// Between two attempts to open a device again.

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use futuresdr::runtime::{Runtime, dev::prelude::*};
 
-use super::soapy::Shared;
-use super::soapy_queue::{MOMENT, Nothing, Queue, Worker};
-use super::soapy_reader::{Packet, Reader};
-use super::{Fault, Radio, TIME, gap};
+use super::Radio;
+use super::queue::{MOMENT, Nothing, Queue, Worker};
+use super::radio::Shared;
+use super::reader::{Packet, Reader};
 use crate::Error;
+use crate::blocks::{Fault, TIME, gap};
 
 /// Receives with any SoapySDR device.
 ///
@@ -83,7 +84,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
             return Err(Error::Data("this radio was opened without a receiver".into()));
         }
         let mut output: Vec<O> = (0..radio.rx_channels()).map(|_| O::default()).collect();
-        output.iter_mut().for_each(|o| o.set_min_buffer_size_in_items(super::BUFFER));
+        output.iter_mut().for_each(|o| o.set_min_buffer_size_in_items(crate::blocks::BUFFER));
         Ok(Self {
             output,
             shared: radio.shared.clone(),
@@ -215,11 +216,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
                         if n > 0 {
                             self.output.iter_mut().for_each(|output| output.produce(n));
                         }
-                        let wait = self.shared.timeout.as_secs_f64();
-                        let problem = format!(
-                            "the receiver has brought nothing for {wait} s, and its driver does not say why: is the radio, or the host that it is at, still there?"
-                        );
-                        return self.fail(Error::Device(problem));
+                        return self.fail(self.shared.silence_of("the receiver has brought nothing"));
                     }
                 }
             }

@@ -2,8 +2,8 @@
 
 use soapysdr::{Args, Device, Direction, Range};
 
-use super::soapy_config::{End, RadioConfig};
-use super::soapy_devices::refused;
+use super::config::{End, RadioConfig};
+use super::devices::refused;
 use crate::radio::calls::{Calls, Of};
 use crate::{Error, Result};
 

@@ -7,9 +7,9 @@ use crossbeam::channel::{Receiver, Sender, bounded};
 use num_complex::Complex32;
 use soapysdr::{Device, ErrorCode, TxStream};
 
-use super::soapy::{DEAD_AFTER, LEAD_NS, PACKET, PATIENCE_US, Shared, Start};
-use super::soapy_health::{DAC_CLIPS, Health};
-use super::soapy_queue::{Nothing, Queue};
+use super::health::{DAC_CLIPS, Health};
+use super::queue::{Nothing, Queue};
+use super::radio::{DEAD_AFTER, LEAD_NS, PACKET, PATIENCE_US, Shared, Start};
 use crate::Error;
 
 /// Samples of all channels that belong together.
