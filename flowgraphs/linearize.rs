@@ -17,7 +17,7 @@ use std::{
 use futuresdr::{blocks::VectorSink, prelude::*};
 
 use crate::{
-    blocks::{Amplifier, Fading, Linearize, LoopConfig, OfdmTx, Predistort, Round, Rounds, Staged, Swap, SyncWatch},
+    blocks::{Amplifier, Fading, Linearize, LoopConfig, OfdmTx, Predistort, Round, Rounds, Staged, Swap, SyncStatus, SyncWatch},
     channel::{self, FadingConfig, Noise, Stage},
     dpd::Table,
     iq::State,
@@ -144,11 +144,14 @@ const STARVED: Duration = Duration::from_secs(1);
 
 impl Fallback {
     pub(super) fn look(&self) {
-        let status = self.sync.status();
+        self.judge(&self.sync.status(), Instant::now());
+    }
+
+    fn judge(&self, status: &SyncStatus, now: Instant) {
         if status.pairs != self.last.get().0 {
-            self.last.set((status.pairs, Instant::now()));
+            self.last.set((status.pairs, now));
         }
-        let lost = matches!(status.state, State::Searching | State::Lost) || self.last.get().1.elapsed() > STARVED;
+        let lost = matches!(status.state, State::Searching | State::Lost) || now.saturating_duration_since(self.last.get().1) > STARVED;
         if lost && self.swap.fall_back() {
             self.rounds.silent();
         }
@@ -160,4 +163,72 @@ fn power_behind(amplifier: &channel::Amplifier, signal: &[Complex32]) -> f64 {
     let mut output = signal.to_vec();
     amplifier.clone().process(&mut output);
     crate::metrics::power(&output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Anything that is not a bypass.
+    fn weaker() -> Table {
+        Table { rows: vec![vec![[0.5, 0.0]]; 2], ..Table::bypass(2.0) }
+    }
+
+    /// A fallback that has seen a pair at the time that it gives, and its predistorter.
+    fn fallback() -> (Fallback, Predistort, Instant) {
+        let predistort = Predistort::new(weaker()).unwrap();
+        let (swap, began) = (predistort.swap(), Instant::now());
+        let fallback = Fallback { swap, rounds: Rounds::default(), sync: SyncWatch::default(), last: Cell::new((0, began)) };
+        fallback.judge(&heard(1), began);
+        (fallback, predistort, began)
+    }
+
+    fn heard(pairs: u64) -> SyncStatus {
+        SyncStatus { state: State::Locked, pairs, ..SyncStatus::default() }
+    }
+
+    fn bypassed(fallback: &Fallback) -> bool {
+        // It falls back once alone: a second time it is so already.
+        !fallback.swap.fall_back()
+    }
+
+    #[test]
+    fn after_a_second_without_pairs_the_plain_signal_is_sent() {
+        let (fallback, _predistort, began) = fallback();
+        let at = |ms: u64| began + Duration::from_millis(ms);
+        // Pairs keep coming, if slowly.
+        for second in 1..=5 {
+            fallback.judge(&heard(second + 1), at(900 * second));
+        }
+        // The last came at 4.5 s: a second later to the millisecond is not too late.
+        fallback.judge(&heard(6), at(5500));
+        assert_eq!(fallback.rounds.get(), [], "pairs came every 0.9 s");
+        fallback.judge(&heard(6), at(5501));
+        let rounds = fallback.rounds.get();
+        assert!(matches!(rounds[..], [Round { predistorted: true, linearity: None, applied: false, .. }]), "{rounds:?}");
+        assert!(bypassed(&fallback));
+        // It stays so, is noted once, and a clock that goes back does no harm.
+        fallback.judge(&heard(6), at(9000));
+        fallback.judge(&heard(6), began);
+        assert_eq!(fallback.rounds.get().len(), 1);
+        // Pairs come again, a new table is applied: from here on it takes a second again.
+        fallback.judge(&heard(7), at(20_000));
+        fallback.swap.set(weaker()).unwrap();
+        fallback.judge(&heard(7), at(21_000));
+        assert_eq!(fallback.rounds.get().len(), 1);
+        fallback.judge(&heard(7), at(21_001));
+        assert!(fallback.rounds.get().len() == 2 && bypassed(&fallback));
+    }
+
+    #[test]
+    fn what_is_searched_for_or_lost_is_not_waited_for() {
+        for state in [State::Searching, State::Lost] {
+            let (fallback, _predistort, began) = fallback();
+            fallback.judge(&SyncStatus { state, ..heard(2) }, began);
+            assert!(fallback.rounds.get().len() == 1 && bypassed(&fallback), "{state:?}");
+        }
+        let (fallback, _predistort, began) = fallback();
+        fallback.judge(&SyncStatus { state: State::Doubtful, ..heard(2) }, began);
+        assert!(fallback.rounds.get().is_empty() && !bypassed(&fallback));
+    }
 }

@@ -69,6 +69,15 @@ impl Source {
         }
     }
 
+    /// Whether it receives one channel and does nothing else.
+    fn listens(&self) -> bool {
+        match self {
+            #[cfg(feature = "radio")]
+            Self::Radio(..) => self.channels() == 1 && !self.transmits(),
+            _ => false,
+        }
+    }
+
     /// Cores that it keeps busy outside the flowgraph.
     fn busy(&self) -> usize {
         match self {
@@ -115,7 +124,7 @@ impl Filter {
 /// What is run.
 #[derive(Default)]
 pub struct Plan {
-    /// The filters of each received channel; all sources but a radio have one.
+    /// The filters of each received channel; all sources but a radio have one. None at all where a radio of one channel only listens for packets.
     pub filters: Vec<Vec<Filter>>,
     /// Taps that reach ahead: the filters' input is that much early. Where a frame is repeated, as many of these as the channel calls for.
     pub advance: usize,
@@ -198,7 +207,9 @@ impl Graph {
             busy: source.busy(),
         };
         let channels = source.channels();
-        if channels != plan.filters.len() {
+        // Without a filter there is nothing to bring into step.
+        let alone = plan.filters.is_empty() && plan.receive.is_some() && plan.linearize.is_none() && source.listens();
+        if channels != plan.filters.len() && !alone {
             return Err(crate::Error::parameter("filters", format!("a set for each of {channels} channels"), plan.filters.len()));
         }
         let early = if plan.equalize { (0, plan.advance as u64) } else { (plan.advance as u64, 0) };
@@ -308,7 +319,7 @@ impl Graph {
                 (source, "output[0]")
             }
         };
-        self.connect(rx, port, syncs[0], "rx")?;
+        syncs.first().map_or(Ok(()), |&sync| self.connect(rx, port, sync, "rx"))?;
         listeners.iter().try_for_each(|&listener| self.connect(rx, port, listener, "input"))
     }
 

@@ -85,7 +85,7 @@ impl Running<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             self.fallback.iter().for_each(Fallback::look);
-            let over = self.filters.iter().all(|f| f.probe.summary().is_some());
+            let over = !self.filters.is_empty() && self.filters.iter().all(|f| f.probe.summary().is_some());
             let asked = over || watch.stop.load(Ordering::Relaxed) || watch.time.is_some_and(|time| self.began.elapsed() >= time);
             let now: u64 = tracked().sum();
             match halted {

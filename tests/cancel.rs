@@ -255,10 +255,10 @@ mod command {
     fn what_remains_has_the_place_captures_and_annotations_of_what_was_received() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let d = duplex(30_000, 37, 1, Some(20.0));
+        let d = duplex(60_000, 37, 1, Some(20.0));
         // Received seven samples late, with a gap that neither has samples for.
-        let late: Vec<_> = d.rx[..7].iter().copied().chain(d.rx[..29_993].iter().copied()).collect();
-        let wanted: Vec<_> = vec![Complex32::default(); 7].into_iter().chain(d.wanted[..29_993].iter().copied()).collect();
+        let late: Vec<_> = d.rx[..7].iter().copied().chain(d.rx[..59_993].iter().copied()).collect();
+        let wanted: Vec<_> = vec![Complex32::default(); 7].into_iter().chain(d.wanted[..59_993].iter().copied()).collect();
         let mut meta = sigmf::Meta::new(Datatype::CF32_LE, Some(20e6));
         meta.captures[0].frequency = Some(2.4e9);
         meta.captures[0].datetime = Some("2024-05-06T07:08:09.000000000Z".into());
@@ -267,21 +267,22 @@ mod command {
         write(at("tx"), &d.tx, sigmf::Meta::new(Datatype::CF32_LE, Some(20e6)));
         write(at("rx"), &late, meta.clone());
         write(at("wanted"), &wanted, sigmf::Meta::new(Datatype::CF32_LE, Some(20e6)));
-        let run = "cancel tx.sigmf-meta rx.sigmf-meta --wanted wanted.sigmf-meta --skip 10000 --json a.json --out c";
+        let run = "cancel tx.sigmf-meta rx.sigmf-meta --wanted wanted.sigmf-meta --skip 30000 --json a.json --out c";
         kaflow(folder.path(), run).success();
         let found = json(at("a.json"));
         assert_eq!((&found["schema"], &found["delay"]), (&"kaflow/cancel".into(), &7.into()));
         let (total, sinr) = (found["cancellation_db"].as_f64().unwrap(), found["sinr_db"].as_f64().unwrap());
         println!("{total:.1} dB, SINR {sinr:.1} dB");
         assert!((27.0..29.0).contains(&total), "{total}: the wanted signal is 28 dB below");
-        assert!(sinr > 16.5 && found["sinr_before_db"].as_f64().unwrap() < -27.0, "{found}");
+        // 20 dB above the noise, as in the law above: when it has learned, which takes longer with all that the command gives it to learn.
+        assert!(sinr >= 17.3 && found["sinr_before_db"].as_f64().unwrap() < -27.0, "{found}");
         assert_eq!(found["over_frequency"].as_array().unwrap().len(), 32);
         let cleaned = Recording::open(at("c/cleaned.sigmf-meta"), None).unwrap();
-        assert_eq!((cleaned.len(), cleaned.sample_rate()), (30_000, Some(20e6)));
+        assert_eq!((cleaned.len(), cleaned.sample_rate()), (60_000, Some(20e6)));
         assert_eq!((&cleaned.meta().captures, &cleaned.meta().annotations), (&meta.captures, &meta.annotations));
         let left = samples(at("c/cleaned"));
         assert_eq!(left[..7], late[..7], "without a partner as it was received");
-        let (n, far) = (10_000..30_000, 10_000..29_000);
+        let (n, far) = (30_000..60_000, 30_000..59_000);
         assert!(db(power(n.clone().map(|n| late[n])), power(n.map(|n| left[n]))) > 27.0);
         // Delayed by one, it would not be what was wanted.
         let error = |shift: usize| power(far.clone().map(|n| left[n] - wanted[n + shift]));

@@ -97,8 +97,8 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
     }
 
     /// Calls `told` with what was received after every piece of the stream in which packets were found, once for each, and without one at the end.
-    #[cfg_attr(not(feature = "radio"), allow(dead_code))]
-    pub(crate) fn tell(mut self, told: impl FnMut(&Receiver, Option<&Packet>) + Send + 'static) -> Self {
+    /// For a receiver that a flowgraph keeps to itself, as that of a [`Plan`](crate::flowgraphs::track::Plan) does.
+    pub fn tell(mut self, told: impl FnMut(&Receiver, Option<&Packet>) + Send + 'static) -> Self {
         self.told = Some(Box::new(told));
         self
     }

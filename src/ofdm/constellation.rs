@@ -128,6 +128,9 @@ pub struct Constellation {
     points: Vec<Complex32>,
     /// Label bits of each level of an axis.
     labels: Vec<usize>,
+    /// The bits of each label, one to a byte.
+    bits: Vec<[u8; 8]>,
+    distance: f32,
     inverse_distance: f32,
 }
 
@@ -146,7 +149,15 @@ impl Constellation {
                 }
             })
             .collect();
-        Self { modulation, points, labels: (0..levels).map(gray).collect(), inverse_distance: (1.0 / d) as f32 }
+        let spelled = |label: usize| std::array::from_fn(|place| (label << place >> (bits - 1) & 1) as u8);
+        Self {
+            modulation,
+            points,
+            labels: (0..levels).map(gray).collect(),
+            bits: (0..1usize << bits).map(spelled).collect(),
+            distance: d as f32,
+            inverse_distance: (1.0 / d) as f32,
+        }
     }
 
     /// All points, that of label 0 first.
@@ -171,6 +182,20 @@ impl Constellation {
         }
     }
 
+    /// The point nearest to `z`, to rounding: [`decide`](Self::decide) without a table, so that compilers do many at once.
+    #[inline]
+    pub(crate) fn nearest(&self, z: Complex32) -> Complex32 {
+        let top = (self.labels.len() - 1) as f32;
+        let level = |x: f32| {
+            let x = (x * self.inverse_distance + top) * 0.5 + 0.5;
+            // In this order a value that is not a number ends at the lowest level, as it does in `decide`.
+            let x = if x > 0.0 { x } else { 0.0 };
+            let x = if x < top { x } else { top };
+            (2.0 * (x as i32 as f32) - top) * self.distance
+        };
+        Complex32::new(level(z.re), if self.modulation == Modulation::Bpsk { 0.0 } else { level(z.im) })
+    }
+
     /// Maps bits to points, `bits.len() / modulation.bits()` of them.
     pub fn map(&self, bits: &[u8], points: &mut [Complex32]) {
         for (bits, point) in bits.chunks_exact(self.modulation.bits()).zip(points) {
@@ -181,7 +206,7 @@ impl Constellation {
     /// Appends the bits of the nearest point to `bits` and returns that point.
     pub(crate) fn demap(&self, z: Complex32, bits: &mut Vec<u8>) -> Complex32 {
         let label = self.decide(z);
-        bits.extend((0..self.modulation.bits()).rev().map(|shift| (label >> shift & 1) as u8));
+        bits.extend_from_slice(&self.bits[label][..self.modulation.bits()]);
         self.points[label]
     }
 }

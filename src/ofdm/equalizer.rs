@@ -101,15 +101,15 @@ impl Equalizer {
         carriers.iter_mut().zip(&self.inverse).for_each(|(z, inverse)| *z *= inverse);
         let polarity = self.polarity[index % self.polarity.len()];
         let mut rough = self.pilot_phase(polarity, carriers).unwrap_or(self.phase);
-        self.turn(carriers, rough, self.slope, self.gain);
+        self.untwist(carriers, rough);
         let error = self.decide(polarity, carriers, &decide);
         let back = self.phase - rough;
         if back.abs() > SAME_PHASE {
-            self.turn(carriers, back, 0.0, 1.0);
+            turn(carriers, back);
             if self.decide(polarity, carriers, &decide) <= error {
                 rough = self.phase;
             } else {
-                self.turn(carriers, -back, 0.0, 1.0);
+                turn(carriers, -back);
                 self.decide(polarity, carriers, &decide);
             }
         }
@@ -130,7 +130,7 @@ impl Equalizer {
             self.weight = (self.weight + 1.0).min(GAIN_WEIGHT.1);
             self.gain *= 1.0 + (sum.norm() / power - 1.0) / self.weight;
             self.slope += SLOPE_STEP * lean / spread;
-            self.turn(carriers, sum.arg(), 0.0, 1.0);
+            turn(carriers, sum.arg());
         }
         self.phase
     }
@@ -150,24 +150,19 @@ impl Equalizer {
     /// The phase that the pilots have in common; `None` without pilots.
     fn pilot_phase(&self, polarity: f32, carriers: &[Complex32]) -> Option<f64> {
         let value = |p: &Pilot| {
-            let (sin, cos) = libm::sincos(-self.slope * p.carrier);
             let weight = f64::from(p.sign * polarity * self.channel[p.slot].norm_sqr());
-            wide(carriers[p.slot]) * Complex64::new(cos, sin) * weight
+            wide(carriers[p.slot]) * phasor(-self.slope * p.carrier) * weight
         };
         let sum: Complex64 = self.pilots.iter().map(value).sum();
         (sum.norm_sqr() > 0.0).then(|| sum.arg())
     }
 
-    /// Takes a phase, its slope over the carriers and a gain out.
-    fn turn(&self, carriers: &mut [Complex32], phase: f64, slope: f64, gain: f64) {
-        let phasor = |angle: f64| {
-            let (sin, cos) = libm::sincos(-angle);
-            Complex64::new(cos, sin)
-        };
+    /// Takes a phase, the slope of phases over the carriers and the gain out.
+    fn untwist(&self, carriers: &mut [Complex32], phase: f64) {
         let Some(&first) = self.carriers.first() else { return };
         // One step for each carrier; DC is skipped, so the first carrier above it takes two.
-        let step = phasor(slope);
-        let (mut factor, mut at) = (phasor(phase + slope * f64::from(first)) / gain, first);
+        let step = phasor(-self.slope);
+        let (mut factor, mut at) = (phasor(-phase - self.slope * f64::from(first)) / self.gain, first);
         for (z, &k) in carriers.iter_mut().zip(&self.carriers) {
             while at < k {
                 factor *= step;
@@ -177,6 +172,18 @@ impl Equalizer {
             *z = Complex32::new(turned.re as f32, turned.im as f32);
         }
     }
+}
+
+fn phasor(angle: f64) -> Complex64 {
+    let (sin, cos) = libm::sincos(angle);
+    Complex64::new(cos, sin)
+}
+
+/// Takes a phase out.
+fn turn(carriers: &mut [Complex32], phase: f64) {
+    let factor = phasor(-phase);
+    let factor = Complex32::new(factor.re as f32, factor.im as f32);
+    carriers.iter_mut().for_each(|z| *z *= factor);
 }
 
 /// `a / b`, or 0 where b is: an empty carrier carries nothing.

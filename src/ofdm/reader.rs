@@ -60,18 +60,24 @@ pub(crate) struct Reader {
     trained: [Vec<Complex32>; 2],
     arrived: Vec<Complex32>,
     turned: Vec<Complex32>,
-    /// Radians by which each symbol is turned.
-    phases: Vec<f64>,
+    /// Logarithm of the gain that all carriers of a symbol have in common over the channel of its block: its level, and the phase in radians.
+    gains: Vec<Complex64>,
     blocks: Vec<BlockChannel>,
     read: Vec<Detected>,
     rebuilt: Vec<Complex32>,
     time: Vec<Complex32>,
     prior: Vec<f32>,
     noise: f64,
-    phase: f64,
-    drift: f64,
+    course: Course,
     /// Symbols of the frame that are read.
     done: usize,
+}
+
+/// The common gain of the last symbol, and the turn in radians that is expected from each to the next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Course {
+    gain: Complex64,
+    drift: f64,
 }
 
 /// The channel of a block, as it was when its symbols were read.
@@ -107,15 +113,14 @@ impl Reader {
             trained: [vec![Complex32::ZERO; receiver.size], vec![Complex32::ZERO; receiver.size]],
             arrived: Vec::new(),
             turned: vec![Complex32::ZERO; receiver.size],
-            phases: Vec::new(),
+            gains: Vec::new(),
             blocks: Vec::new(),
             read: Vec::new(),
             rebuilt: vec![Complex32::ZERO; config.active],
             time: vec![Complex32::ZERO; layout.size],
             prior: Vec::new(),
             noise: 1.0,
-            phase: 0.0,
-            drift: 0.0,
+            course: Course::default(),
             done: 0,
             config: config.clone(),
             layout,
@@ -142,9 +147,9 @@ impl Reader {
         self.trained[0].copy_from_slice(first);
         self.trained[1].copy_from_slice(second);
         self.arrived.clear();
-        self.phases.clear();
+        self.gains.clear();
         self.blocks.clear();
-        (self.phase, self.drift, self.done) = (0.0, 0.0, 0);
+        (self.course, self.done) = (Course::default(), 0);
         let difference: f64 = self.bins.iter().map(|&b| wide(first[b] - second[b]).norm_sqr() / 2.0).sum();
         self.noise = (difference / self.bins.len() as f64).max(1e-9);
     }
@@ -190,7 +195,7 @@ impl Reader {
         let prior = std::mem::take(&mut self.prior);
         let mut detected = self.read.pop().unwrap_or_default();
         for (index, prior) in prior.chunks_exact(self.config.symbol_bits()).enumerate() {
-            self.turn(index, self.phases[index]);
+            self.turn(index, self.gains[index]);
             let block = &self.blocks[index / BLOCK];
             let symbol =
                 Observation { bins: &self.turned, channel: &block.response, noise: block.noise, index, prior: Some(prior), again: false };
@@ -214,7 +219,7 @@ impl Reader {
             self.channel.keep(KEPT);
         }
         self.channel.save();
-        let start = (self.phase, self.drift);
+        let start = self.course;
         self.channel.estimate(self.noise);
         self.pass(count, start, false);
         self.refine(count, start);
@@ -225,7 +230,7 @@ impl Reader {
             let detected = std::mem::take(&mut self.read[i]);
             self.deliver(&detected, packet);
             self.read[i] = detected;
-            packet.phases.push(self.phases[self.done + i]);
+            packet.phases.push(self.gains[self.done + i].im);
         }
         self.blocks.push(BlockChannel { response: self.channel.response().to_vec(), noise: self.noise as f32 });
         self.done += count;
@@ -270,25 +275,25 @@ impl Reader {
         self.saturate();
     }
 
-    /// Takes a phase out of the kept symbol `index`.
-    fn turn(&mut self, index: usize, phase: f64) {
+    /// Takes a gain, by its logarithm, out of the kept symbol `index`.
+    fn turn(&mut self, index: usize, gain: Complex64) {
         let size = self.turned.len();
-        let turn = phasor(-phase);
+        let turn = exp(-gain);
         let bins = &self.arrived[(index - self.forgotten()) * size..][..size];
         self.turned.iter_mut().zip(bins).for_each(|(z, y)| *z = y * turn);
     }
 
-    /// Reads `count` symbols with the present channel and gathers what they say of it; with `phases` known from a pass before, or by following them.
+    /// Reads `count` symbols with the present channel and gathers what they say of it; with `gains` known from a pass before, or by following them.
     /// Returns the mean squared error of what was rebuilt.
-    fn pass(&mut self, count: usize, start: (f64, f64), known: bool) -> f64 {
-        (self.phase, self.drift) = start;
+    fn pass(&mut self, count: usize, start: Course, known: bool) -> f64 {
+        self.course = start;
         self.channel.restore();
-        self.phases.resize(self.done + count, 0.0);
+        self.gains.resize(self.done + count, Complex64::ZERO);
         let (mut sum, mut sure) = (0.0, 0usize);
         let near = self.config.modulation.half_distance().powi(2) as f32;
         for i in 0..count {
             let index = self.done + i;
-            let expected = if known { self.phases[index] } else { self.phase + self.drift };
+            let expected = if known { self.gains[index] } else { self.course.gain + Complex64::I * self.course.drift };
             self.turn(index, expected);
             let mut detected = std::mem::take(&mut self.read[i]);
             let symbol = Observation {
@@ -307,12 +312,16 @@ impl Reader {
                 cross += wide(self.turned[bin] * model.conj());
                 power += f64::from(model.norm_sqr());
             }
-            let error = if power > 0.0 { cross.arg().clamp(-0.5, 0.5) } else { 0.0 };
-            self.drift += DRIFT_STEP * error;
-            self.phase = expected + error;
-            self.phases[index] = self.phase;
-            let turn = phasor(-error);
-            if detected.doubt < 0.05 * near {
+            let sure_of_it = detected.doubt < 0.05 * near;
+            let phase = if power > 0.0 { cross.arg().clamp(-0.5, 0.5) } else { 0.0 };
+            // A level from wrong decisions would be one that hides that they are wrong.
+            let level = if power > 0.0 && sure_of_it { (cross.norm() / power).ln().clamp(-0.05, 0.05) } else { 0.0 };
+            let error = Complex64::new(level, phase);
+            self.course.drift += DRIFT_STEP * phase;
+            self.course.gain = expected + error;
+            self.gains[index] = self.course.gain;
+            let turn = exp(-error);
+            if sure_of_it {
                 for (u, &bin) in self.rebuilt.iter().zip(&self.bins) {
                     sum += wide(self.turned[bin] * turn - u * self.channel.response()[bin]).norm_sqr();
                 }
@@ -331,7 +340,7 @@ impl Reader {
     }
 
     /// Reads again where the channel that the symbols show differs from the one that they were read with.
-    fn refine(&mut self, count: usize, start: (f64, f64)) {
+    fn refine(&mut self, count: usize, start: Course) {
         for _ in 0..2 {
             let before = std::mem::take(&mut self.turned);
             let mut old = before;
@@ -355,7 +364,7 @@ impl Reader {
     }
 }
 
-fn phasor(angle: f64) -> Complex32 {
-    let (sin, cos) = libm::sincos(angle);
-    Complex32::new(cos as f32, sin as f32)
+fn exp(z: Complex64) -> Complex32 {
+    let ((sin, cos), level) = (libm::sincos(z.im), libm::exp(z.re));
+    Complex32::new((level * cos) as f32, (level * sin) as f32)
 }

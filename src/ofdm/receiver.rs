@@ -46,6 +46,8 @@ pub struct Receiver {
     /// Another detector than one tap.
     reader: Option<Box<Reader>>,
     bins: [Vec<Complex32>; 2],
+    /// Squared errors of a frame on each data carrier.
+    errors: Vec<f32>,
     state: State,
     /// The newest samples; the first has the index `base`.
     buffer: Vec<Complex32>,
@@ -86,6 +88,7 @@ impl Receiver {
             code: config.code.map(|rate| Code::new(&config, rate)).transpose()?,
             reader: None,
             bins: [Vec::new(), Vec::new()],
+            errors: Vec::new(),
             state: State::Search(0),
             buffer: Vec::new(),
             base: 0,
@@ -159,7 +162,11 @@ impl Receiver {
     /// Takes in samples and calls `deliver` with each frame that they complete.
     pub fn push(&mut self, samples: &[Complex32], mut deliver: impl FnMut(&Packet)) {
         for piece in samples.chunks(16 * self.size) {
-            self.buffer.extend(piece.iter().map(|z| if z.re.is_finite() && z.im.is_finite() { *z } else { Complex32::default() }));
+            let start = self.buffer.len();
+            self.buffer.extend_from_slice(piece);
+            for z in &mut self.buffer[start..] {
+                *z = if z.re.is_finite() & z.im.is_finite() { *z } else { Complex32::default() };
+            }
             while self.step(&mut deliver) {}
             self.forget();
         }
@@ -278,8 +285,7 @@ impl Receiver {
         self.keep_bins(0);
         let packet = &mut self.packet;
         let constellation = &self.constellation;
-        let decide = |z| constellation.point(constellation.decide(z));
-        let phase = self.equalizer.equalize(symbol, &mut self.carriers, decide);
+        let phase = self.equalizer.equalize(symbol, &mut self.carriers, |z| constellation.nearest(z));
         if let Some(reader) = &mut self.reader {
             packet.one_tap.extend(self.demodulator.data_slots().iter().map(|&slot| self.carriers[slot]));
             reader.symbol(&self.bins[0], packet);
@@ -314,18 +320,25 @@ impl Receiver {
         let level = packet.channel.iter().map(|h| f64::from(h.norm_sqr())).sum::<f64>() / packet.channel.len() as f64;
         let noise = level / packet.snr.max(1e-6);
         let of = |slot: usize| noise / f64::from(packet.channel[slot].norm_sqr()).max(1e-30);
-        let (mut excess, mut weights) = (0.0, 0.0);
-        for (place, &slot) in slots.iter().enumerate() {
-            let expected = of(slot);
-            let weight = 1.0 / (1.0 + expected).powi(2);
-            for &z in packet.points[place..].iter().step_by(slots.len()) {
-                excess += weight * (wide(z - self.constellation.point(self.constellation.decide(z))).norm_sqr() - expected);
-                weights += weight;
+        self.errors.clear();
+        self.errors.resize(slots.len(), 0.0);
+        for points in packet.points.chunks_exact(slots.len()) {
+            for (error, &z) in self.errors.iter_mut().zip(points) {
+                *error += (z - self.constellation.nearest(z)).norm_sqr();
             }
         }
+        let symbols = packet.points.len() / slots.len();
+        let (mut excess, mut weights) = (0.0, 0.0);
+        for (&error, &slot) in self.errors.iter().zip(slots) {
+            let expected = of(slot);
+            let weight = 1.0 / (1.0 + expected).powi(2);
+            excess += weight * (f64::from(error) / symbols as f64 - expected);
+            weights += weight;
+        }
         let distortion = (excess / weights).max(0.0);
-        for _ in 0..packet.points.len() / slots.len() {
-            packet.variances.extend(slots.iter().map(|&slot| (of(slot) + distortion).min(1e9) as f32));
+        packet.variances.extend(slots.iter().map(|&slot| (of(slot) + distortion).min(1e9) as f32));
+        for _ in 1..symbols {
+            packet.variances.extend_from_within(..slots.len());
         }
         self.soft.bits(&packet.points, &packet.variances, &mut packet.soft);
     }

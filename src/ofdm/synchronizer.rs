@@ -181,11 +181,15 @@ pub(crate) fn rotate(samples: &[Complex32], offset: f64, turns: f64, scale: f64,
         let (sin, cos) = libm::sincos(-std::f64::consts::TAU * turns.fract());
         Complex64::new(cos, sin)
     };
-    let step = phasor(offset);
-    let mut turn = phasor(turns) * scale;
-    for (out, &z) in out.iter_mut().zip(samples) {
-        let z = wide(z) * turn;
-        *out = Complex32::new(z.re as f32, z.im as f32);
-        turn *= step;
+    // Four turns side by side, as each waits for the one before.
+    let start = phasor(turns) * scale;
+    let mut turn = [0.0, 1.0, 2.0, 3.0].map(|n| start * phasor(n * offset));
+    let step = phasor(4.0 * offset);
+    for (out, samples) in out.chunks_mut(4).zip(samples.chunks(4)) {
+        for ((out, &z), turn) in out.iter_mut().zip(samples).zip(&mut turn) {
+            let z = wide(z) * *turn;
+            *out = Complex32::new(z.re as f32, z.im as f32);
+            *turn *= step;
+        }
     }
 }

@@ -161,8 +161,15 @@ pub(crate) trait Vector<T>: Copy {
     fn max(self, other: Self) -> Self;
     /// `then` where `self < other`, else `otherwise`.
     fn select_less(self, other: Self, then: Self, otherwise: Self) -> Self;
+    /// Where `self < other`: one bit a lane, the first lane's the lowest.
+    fn less(self, other: Self) -> u64;
     /// Whether `self < other` in some lane.
-    fn any_less(self, other: Self) -> bool;
+    #[inline(always)]
+    fn any_less(self, other: Self) -> bool {
+        self.less(other) != 0
+    }
+    /// Lanes at even places of `self` and then `other`, and those at odd places.
+    fn unzip(self, other: Self) -> (Self, Self);
     /// `2^self` for lanes between the exponents of the least and the greatest normal number; other lanes are unspecified.
     fn exp2(self, constants: &Self::Exp2) -> Self;
 

@@ -9,7 +9,7 @@ use super::{Exp2, Vector};
 macro_rules! vector {
     (
         $(#[$doc:meta])* $name:ident: $lanes:literal of $scalar:ident in $register:ty,
-        $load:ident $store:ident $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $fms:ident $min:ident $max:ident $less:ident $select:ident $sum:ident $greatest:ident $sqrt:ident $div:ident,
+        $load:ident $store:ident $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $fms:ident $min:ident $max:ident $less:ident $select:ident $sum:ident $greatest:ident $sqrt:ident $div:ident $even:ident $odd:ident,
         parts |$y:ident| $parts:expr,
         exponent |$p:ident, $whole:ident| $exponent:expr,
         $round:ident $coefficients:ident
@@ -83,8 +83,17 @@ macro_rules! vector {
                 Self(unsafe { $select($less(self.0, other.0), then.0, otherwise.0) })
             }
             #[inline(always)]
+            fn less(self, other: Self) -> u64 {
+                self.select_less(other, Self::read(&[1.0, 2.0, 4.0, 8.0], 0), Self::splat(0.0)).sum() as u64
+            }
+            #[inline(always)]
             fn any_less(self, other: Self) -> bool {
                 self.select_less(other, Self::splat(1.0), Self::splat(0.0)).greatest() > 0.0
+            }
+            #[inline(always)]
+            fn unzip(self, other: Self) -> (Self, Self) {
+                // SAFETY: see `splat`.
+                unsafe { (Self($even(self.0, other.0)), Self($odd(self.0, other.0))) }
             }
             #[inline(always)]
             fn sum(self) -> $scalar {
@@ -137,7 +146,7 @@ macro_rules! vector {
 vector! {
     /// Single precision.
     F32x4: 4 of f32 in float32x4_t,
-    vld1q_f32 vst1q_f32 vdupq_n_f32 vaddq_f32 vsubq_f32 vmulq_f32 vfmaq_f32 vfmsq_f32 vminnmq_f32 vmaxnmq_f32 vcltq_f32 vbslq_f32 vaddvq_f32 vmaxvq_f32 vsqrtq_f32 vdivq_f32,
+    vld1q_f32 vst1q_f32 vdupq_n_f32 vaddq_f32 vsubq_f32 vmulq_f32 vfmaq_f32 vfmsq_f32 vminnmq_f32 vmaxnmq_f32 vcltq_f32 vbslq_f32 vaddvq_f32 vmaxvq_f32 vsqrtq_f32 vdivq_f32 vuzp1q_f32 vuzp2q_f32,
     parts |x| {
         let bits = vreinterpretq_u32_f32(x);
         let exponent = vsubq_f32(vcvtq_f32_u32(vshrq_n_u32::<23>(bits)), vdupq_n_f32(127.0));
@@ -151,7 +160,7 @@ vector! {
 vector! {
     /// Double precision.
     F64x2: 2 of f64 in float64x2_t,
-    vld1q_f64 vst1q_f64 vdupq_n_f64 vaddq_f64 vsubq_f64 vmulq_f64 vfmaq_f64 vfmsq_f64 vminnmq_f64 vmaxnmq_f64 vcltq_f64 vbslq_f64 vaddvq_f64 vmaxvq_f64 vsqrtq_f64 vdivq_f64,
+    vld1q_f64 vst1q_f64 vdupq_n_f64 vaddq_f64 vsubq_f64 vmulq_f64 vfmaq_f64 vfmsq_f64 vminnmq_f64 vmaxnmq_f64 vcltq_f64 vbslq_f64 vaddvq_f64 vmaxvq_f64 vsqrtq_f64 vdivq_f64 vuzp1q_f64 vuzp2q_f64,
     parts |x| {
         let bits = vreinterpretq_u64_f64(x);
         let exponent = vsubq_f64(vcvtq_f64_u64(vshrq_n_u64::<52>(bits)), vdupq_n_f64(1023.0));

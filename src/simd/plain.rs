@@ -97,8 +97,13 @@ macro_rules! plain {
                 Self(std::array::from_fn(|i| if self.0[i] < other.0[i] { then.0[i] } else { otherwise.0[i] }))
             }
             #[inline(always)]
-            fn any_less(self, other: Self) -> bool {
-                self.0.iter().zip(&other.0).fold(false, |any, (a, b)| any | (a < b))
+            fn less(self, other: Self) -> u64 {
+                self.0.iter().zip(&other.0).rev().fold(0, |mask, (a, b)| mask << 1 | u64::from(a < b))
+            }
+            #[inline(always)]
+            fn unzip(self, other: Self) -> (Self, Self) {
+                let at = |i: usize| if i < LANES { self.0[i] } else { other.0[i - LANES] };
+                (Self(std::array::from_fn(|i| at(2 * i))), Self(std::array::from_fn(|i| at(2 * i + 1))))
             }
             #[inline(always)]
             fn sum(self) -> $scalar {

@@ -104,16 +104,16 @@ fn a_minimum_keeps_numbers_away_from_what_is_none() {
     }
 }
 
-/// Sums of four vectors, and whether some lane is below a bound.
+/// Sums of four vectors, and which lanes are below a bound.
 struct Lanes<'a>(&'a [f32; 16], f32);
 
 impl Op<f32> for Lanes<'_> {
-    type Output = ([f32; 4], bool);
+    type Output = ([f32; 4], u64);
 
     #[inline(always)]
     fn run<V: Vector<f32>>(self) -> Self::Output {
         let x = V::read(self.0, 0);
-        (V::sums([x, x.add(x), V::splat(1.0), V::splat(0.0)]), x.any_less(V::splat(self.1)))
+        (V::sums([x, x.add(x), V::splat(1.0), V::splat(0.0)]), x.less(V::splat(self.1)))
     }
 }
 
@@ -123,10 +123,36 @@ fn sums_and_comparisons_look_at_every_lane() {
         for k in 0..4 {
             let mut x = [1.0; 16];
             x[k] = -2.0;
-            let ([a, b, lanes, zero], any) = f32::dispatch(level, Lanes(&x, 0.0));
-            assert_eq!((a, b, zero, any), (lanes - 3.0, 2.0 * (lanes - 3.0), 0.0, true), "{level}, lane {k}");
-            assert!(!f32::dispatch(level, Lanes(&x, -2.0)).1, "{level}: none is below");
+            let ([a, b, lanes, zero], below) = f32::dispatch(level, Lanes(&x, 0.0));
+            assert_eq!((a, b, zero, below), (lanes - 3.0, 2.0 * (lanes - 3.0), 0.0, 1 << k), "{level}, lane {k}");
+            assert_eq!(f32::dispatch(level, Lanes(&x, -2.0)).1, 0, "{level}: none is below");
         }
+    }
+}
+
+#[test]
+fn even_and_odd_places_come_apart() {
+    struct Unzip<'a, T>(&'a mut [T; 32]);
+    impl<T: Real> Op<T> for Unzip<'_, T> {
+        type Output = usize;
+        #[inline(always)]
+        fn run<V: Vector<T>>(self) -> usize {
+            let (even, odd) = V::read(self.0, 0).unzip(V::read(self.0, V::LANES));
+            even.write(self.0, 0);
+            odd.write(self.0, V::LANES);
+            V::LANES
+        }
+    }
+    fn check<T: Real>(level: Level) {
+        let mut x: [T; 32] = std::array::from_fn(|i| T::of(i as f64));
+        let lanes = T::dispatch(level, Unzip(&mut x));
+        for i in 0..lanes {
+            assert_eq!((x[i].wide(), x[lanes + i].wide()), ((2 * i) as f64, (2 * i + 1) as f64), "{level}, lane {i}");
+        }
+    }
+    for &level in Level::available() {
+        check::<f32>(level);
+        check::<f64>(level);
     }
 }
 

@@ -13,7 +13,8 @@ macro_rules! vector {
         $(#[$doc:meta])* $name:ident: $lanes:literal of $scalar:ident in $register:ty,
         $load:ident $store:ident $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $fnma:ident $min:ident $max:ident,
         less |$a:ident, $b:ident, $then:ident, $otherwise:ident| $less:expr,
-        any |$c:ident, $d:ident| $any:expr,
+        mask |$c:ident, $d:ident| $mask:expr,
+        unzip |$e:ident, $f:ident| $unzip:expr,
         split |$x:ident, $magic:ident| $split:expr,
         exponent |$p:ident, $whole:ident| $exponent:expr,
         sum |$v:ident| $sum:expr,
@@ -93,10 +94,17 @@ macro_rules! vector {
                 Self(unsafe { $less })
             }
             #[inline(always)]
-            fn any_less(self, other: Self) -> bool {
+            fn less(self, other: Self) -> u64 {
                 let ($c, $d) = (self.0, other.0);
                 // SAFETY: see `splat`.
-                unsafe { $any != 0 }
+                unsafe { $mask as u64 }
+            }
+            #[inline(always)]
+            fn unzip(self, other: Self) -> (Self, Self) {
+                let ($e, $f) = (self.0, other.0);
+                // SAFETY: see `splat`.
+                let (even, odd) = unsafe { $unzip };
+                (Self(even), Self(odd))
             }
             #[inline(always)]
             fn sum(self) -> $scalar {
@@ -156,7 +164,13 @@ vector! {
     F32x8: 8 of f32 in __m256,
     _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_fmadd_ps _mm256_fnmadd_ps _mm256_min_ps _mm256_max_ps,
     less |a, b, then, otherwise| _mm256_blendv_ps(otherwise, then, _mm256_cmp_ps::<_CMP_LT_OQ>(a, b)),
-    any |a, b| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(a, b)),
+    mask |a, b| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(a, b)),
+    // The shuffles work within halves: their quarters are put in order afterwards.
+    unzip |a, b| {
+        let even = _mm256_castps_pd(_mm256_shuffle_ps::<0b10_00_10_00>(a, b));
+        let odd = _mm256_castps_pd(_mm256_shuffle_ps::<0b11_01_11_01>(a, b));
+        (_mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(even)), _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(odd)))
+    },
     // Rounding instead of a magic number: two constants fewer, and a shorter way to the polynomial.
     split |x, _magic| (_mm256_cvtps_epi32(x), _mm256_sub_ps(x, _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x))),
     exponent |p, whole| _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32::<23>(whole))),
@@ -197,7 +211,11 @@ vector! {
     F64x4: 4 of f64 in __m256d,
     _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_fmadd_pd _mm256_fnmadd_pd _mm256_min_pd _mm256_max_pd,
     less |a, b, then, otherwise| _mm256_blendv_pd(otherwise, then, _mm256_cmp_pd::<_CMP_LT_OQ>(a, b)),
-    any |a, b| _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_LT_OQ>(a, b)),
+    mask |a, b| _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_LT_OQ>(a, b)),
+    unzip |a, b| {
+        let (even, odd) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+        (_mm256_permute4x64_pd::<0b11_01_10_00>(even), _mm256_permute4x64_pd::<0b11_01_10_00>(odd))
+    },
     split |x, magic| {
         let whole = _mm256_add_pd(x, magic);
         (whole, _mm256_sub_pd(x, _mm256_sub_pd(whole, magic)))
@@ -230,7 +248,11 @@ vector! {
     F32x16: 16 of f32 in __m512,
     _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_fmadd_ps _mm512_fnmadd_ps _mm512_min_ps _mm512_max_ps,
     less |a, b, then, otherwise| _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), otherwise, then),
-    any |a, b| _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b),
+    mask |a, b| _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b),
+    unzip |a, b| {
+        let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        (_mm512_permutex2var_ps(a, even, b), _mm512_permutex2var_ps(a, _mm512_add_epi32(even, _mm512_set1_epi32(1)), b))
+    },
     // Rounding instead of a magic number: two constants fewer, and a shorter way to the polynomial.
     split |x, _magic| (_mm512_cvtps_epi32(x), _mm512_sub_ps(x, _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x))),
     exponent |p, whole| _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32::<23>(whole))),
@@ -257,7 +279,11 @@ vector! {
     F64x8: 8 of f64 in __m512d,
     _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_fmadd_pd _mm512_fnmadd_pd _mm512_min_pd _mm512_max_pd,
     less |a, b, then, otherwise| _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b), otherwise, then),
-    any |a, b| _mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b),
+    mask |a, b| _mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b),
+    unzip |a, b| {
+        let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+        (_mm512_permutex2var_pd(a, even, b), _mm512_permutex2var_pd(a, _mm512_add_epi64(even, _mm512_set1_epi64(1)), b))
+    },
     split |x, magic| {
         let whole = _mm512_add_pd(x, magic);
         (whole, _mm512_sub_pd(x, _mm512_sub_pd(whole, magic)))

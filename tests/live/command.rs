@@ -294,7 +294,13 @@ fn devices_are_judged_and_mistakes_are_named() {
         ),
         (vec!["live", "--device", "driver=nosuch", "--freq", "5.4e9"], "`kaflow devices` lists what there is"),
         (vec!["live", "--device", "driver=null", "--freq", "5.4e9"], "cannot receive: it has no channels"),
-        (vec!["live", "--device", "driver=kaflow-testbed", "--rx-only"], "--tx <FILE>"),
+        (vec!["live", "--device", "driver=kaflow-testbed", "--rx-only"], "tx must be given with --rx-only"),
+        (vec!["live", "--device", FAST, "--rx-only", "--receive"], "or --receive NAME|FILE, to receive its packets alone"),
+        (vec!["live", "--device", FAST, "--rx-only", "--receive", "paper"], "rate must be given where nothing is tracked"),
+        (
+            vec!["live", "--device", FAST, "--rate", "5e6", "--rx-only", "--receive", "paper", "--filter", "nlms"],
+            "filter must be left out where nothing is tracked",
+        ),
         (vec!["live", "--rx-device", "driver=kaflow-testbed"], "tx-device must be given"),
         (vec!["live", "--device", "driver=kaflow-testbed,dopler=3"], "did you mean 'doppler'"),
         (vec!["live", "--device", FAST, "--sweep-tx-gain", "1:2"], "A:B:STEP"),
@@ -351,4 +357,20 @@ fn packets_are_decoded_while_the_radio_runs() {
     assert!(!ok && text.contains("--force"), "{text}");
     let (ok, text) = output(&["live", "--device", device, "--seconds", "0.1", "--receive", "papper"]);
     assert!(!ok && text.contains("paper"), "{text}");
+}
+
+#[test]
+fn without_a_frame_packets_are_listened_for_and_none_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (found, out) = (folder.path().join("found.json"), folder.path().join("out"));
+    let arguments = ["live", "--device", FAST, "--rate", "5e6", "--rx-only", "--receive", "paper", "--seconds", "0.1"];
+    let outputs = ["--json", found.to_str().unwrap(), "--out", out.to_str().unwrap()];
+    let arguments: Vec<&str> = arguments.into_iter().chain(outputs).collect();
+    let (ok, text) = output(&arguments);
+    assert!(ok && text.contains("packets received") && !text.contains("NMSE"), "{text}");
+    let found = json(&found);
+    assert!(found["schema"] == "kaflow/receive" && found["packets_found"] == 0 && found["packets_decoded"] == 0, "{found}");
+    assert!(out.join("packets/report.html").exists());
+    let (ok, text) = output(&arguments);
+    assert!(!ok && text.contains("--force"), "{text}");
 }

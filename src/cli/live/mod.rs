@@ -2,6 +2,7 @@
 
 mod keep_up;
 mod linearize;
+mod listen;
 mod options;
 mod radio;
 mod rate;
@@ -50,11 +51,16 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// The folder in that of the report for what packets say.
 const PACKETS: &str = "packets";
+/// And their title.
+const RECEIVED: &str = "packets received";
 
 /// The time that a radio may take to begin.
 const START: Duration = Duration::from_millis(500);
 
 pub(super) fn run(args: Args) -> Result<()> {
+    if args.alone() {
+        return listen::run(&args);
+    }
     let default: &[&str] = match (args.cancel.is_some(), args.linearize.wanted()) {
         (true, _) => &CANCEL,
         (_, true) => &LINEARIZE,
@@ -89,7 +95,7 @@ pub(super) fn run(args: Args) -> Result<()> {
             }
             if let Some(listener) = &session.listener {
                 let samples = outcome.sync.first().map_or(0, |sync| sync.pairs);
-                listener.report("packets received", samples, args.output.out.as_deref().map(|out| out.join(PACKETS)).as_deref())?;
+                listener.report(RECEIVED, samples, None, args.output.out.as_deref().map(|out| out.join(PACKETS)).as_deref())?;
             }
             outcome.fault.map_or(Ok(()), Err)
         }
@@ -321,16 +327,15 @@ fn show(
         (_, None) => "searching".into(),
     };
     let locks: Vec<_> = view.sync.iter().map(lock).collect();
+    let tracked = if figures.is_empty() { String::new() } else { format!(", NMSE dB: {}; {}", figures.join(", "), locks.join("; ")) };
     let level = match health.rx.clipped() {
         0 => format!("{:.0} dBFS", health.rx.mean_dbfs()),
         clipped => format!("{:.0} dBFS, {clipped} clipped", health.rx.mean_dbfs()),
     };
     tell!(
-        "{} s: {:.2} MS/s, {level}, NMSE dB: {}; {}; queue {}/{queue}, {} overflows, {} underflows, {} in gaps{}",
+        "{} s: {:.2} MS/s, {level}{tracked}; queue {}/{queue}, {} overflows, {} underflows, {} in gaps{}",
         view.elapsed.as_secs(),
         rate / 1e6,
-        figures.join(", "),
-        locks.join("; "),
         health.depth.load(Ordering::Relaxed),
         of(&health.overflows),
         of(&health.underflows),

@@ -32,8 +32,8 @@ pub(in crate::cli) struct Args {
     /// The radio that transmits
     #[arg(long, value_name = "ARGS", conflicts_with = "rx_only")]
     tx_device: Option<String>,
-    /// Transmit nothing: another box repeats the frame in --tx
-    #[arg(long, requires = "tx")]
+    /// Transmit nothing: another box repeats the frame in --tx, or sends the packets that --receive names; without --tx they are received and nothing is tracked
+    #[arg(long)]
     rx_only: bool,
     /// One frame that is repeated (SigMF, WAV, raw), of up to 8,388,608 samples, instead of our own OFDM
     #[arg(long, value_name = "FILE")]
@@ -122,6 +122,36 @@ impl Args {
         let endings = ["tx.sigmf-meta", "tx.sigmf-data", "rx.sigmf-meta", "rx.sigmf-data", "pair.sigmf-collection"];
         let (recordings, files) = (self.tx.iter().map(PathBuf::as_path).collect(), endings.map(|name| folder.join(name)).to_vec());
         Outputs { recordings, files, folder: Some(folder), force, ..Outputs::default() }.check()
+    }
+
+    /// Whether there is nothing to track, as no frame is known.
+    pub(super) fn alone(&self) -> bool {
+        self.rx_only && self.tx.is_none()
+    }
+
+    /// Refuses what needs a frame that is known.
+    pub(super) fn tracks_nothing(&self) -> Result<()> {
+        if !matches!(self.receive, Some(Some(_))) {
+            let problem =
+                "given with --rx-only: the frame that the other box repeats; or --receive NAME|FILE, to receive its packets alone";
+            return Err(Error::parameter("tx", problem, "nothing"));
+        }
+        let given = [
+            ("cancel", self.cancel.is_some()),
+            ("record", self.record.is_some()),
+            ("linearize", self.linearize.wanted()),
+            ("sweep-tx-gain", self.sweep_tx_gain.is_some()),
+            ("filter", !self.filters.filter.is_empty()),
+            ("params", self.params.is_some()),
+            ("serve", self.serve.serve.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((name, _)) => Err(Error::parameter(name, "left out where nothing is tracked, or the frame given with --tx FILE", "both")),
+            None if self.radio.channel.len() > 1 => {
+                Err(Error::parameter("channel", "one alone where nothing is tracked", self.radio.channel.len()))
+            }
+            None => Ok(()),
+        }
     }
 
     /// What is opened, and how.

@@ -81,9 +81,9 @@ impl Listener {
     }
 
     /// Prints what came of it and, where there is a folder, writes packets, pictures and a page.
-    pub(in crate::cli) fn report(&self, source: &str, samples: u64, folder: Option<&Path>) -> Result<()> {
+    pub(in crate::cli) fn report(&self, source: &str, samples: u64, json: Option<&Path>, folder: Option<&Path>) -> Result<()> {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.samples = samples;
-        report::write(Path::new(source), &found, None, folder)
+        report::write(Path::new(source), &found, json, folder)
     }
 }

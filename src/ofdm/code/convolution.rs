@@ -93,6 +93,11 @@ pub(super) fn encode(bits: impl Iterator<Item = u8>, rate: Rate, out: &mut Vec<u
 /// Puts zeros, which favour neither bit, where bits were left out, until `pairs` pairs are there.
 pub(super) fn depuncture(soft: &[f32], rate: Rate, pairs: usize, out: &mut Vec<f32>) {
     out.clear();
-    let mut soft = soft.iter();
-    out.extend(rate.pattern().iter().cycle().take(2 * pairs).map(|&sent| if sent { soft.next().copied().unwrap_or(0.0) } else { 0.0 }));
+    let pattern = rate.pattern();
+    let sent = pattern.iter().filter(|&&sent| sent).count();
+    for soft in soft.chunks(sent) {
+        let mut soft = soft.iter();
+        out.extend(pattern.iter().map(|&sent| if sent { soft.next().copied().unwrap_or(0.0) } else { 0.0 }));
+    }
+    out.resize(2 * pairs, 0.0);
 }

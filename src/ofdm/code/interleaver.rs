@@ -24,25 +24,29 @@ impl Interleaver {
         Self { places: (0..size).map(place).collect(), depth }
     }
 
-    /// Where each bit of `group` symbols goes, in their order.
-    fn group(&self, symbols: usize) -> impl Iterator<Item = usize> + '_ {
+    /// Calls `visit` with the number of each bit of so many symbols and with the place where it goes.
+    fn visit(&self, symbols: usize, mut visit: impl FnMut(usize, usize)) {
         let size = self.places.len();
-        // Each symbol begins elsewhere, by the golden section: neighbours must not meet on one carrier of all symbols.
-        let start = move |symbol: usize| symbol * (size * 618 / 1000) % size;
-        (0..size).flat_map(move |k| (0..symbols).map(move |symbol| symbol * size + self.places[(k + start(symbol)) % size]))
+        for symbol in 0..symbols {
+            // Each symbol begins elsewhere, by the golden section: neighbours must not meet on one carrier of all symbols.
+            let (last, first) = self.places.split_at(symbol * (size * 618 / 1000) % size);
+            first.iter().chain(last).enumerate().for_each(|(k, place)| visit(k * symbols + symbol, symbol * size + place));
+        }
     }
 
     pub(super) fn spread<T: Copy>(&self, from: &[T], to: &mut [T]) {
         let most = self.places.len() * self.depth;
         for (from, to) in from.chunks(most).zip(to.chunks_mut(most)) {
-            self.group(from.len() / self.places.len()).zip(from).for_each(|(place, &value)| to[place] = value);
+            self.visit(from.len() / self.places.len(), |bit, place| to[place] = from[bit]);
         }
     }
 
-    pub(super) fn gather<T: Copy>(&self, from: &[T], to: &mut Vec<T>) {
+    pub(super) fn gather<T: Copy + Default>(&self, from: &[T], to: &mut Vec<T>) {
+        let size = self.places.len();
         to.clear();
-        for from in from.chunks(self.places.len() * self.depth) {
-            to.extend(self.group(from.len() / self.places.len()).map(|place| from[place]));
+        to.resize(from.len() / size * size, T::default());
+        for (from, to) in from.chunks(size * self.depth).zip(to.chunks_mut(size * self.depth)) {
+            self.visit(from.len() / size, |bit, place| to[bit] = from[place]);
         }
     }
 }

@@ -64,37 +64,29 @@ impl Op<f32> for Forward<'_> {
 
     #[inline(always)]
     fn run<V: Vector<f32>>(self) {
-        // Even and odd states apart, so that a butterfly's four ways are whole vectors; the compiler sees arrays of fixed length.
-        let mut even = [f32::MIN / 4.0; HALF];
-        let mut odd = [f32::MIN / 4.0; HALF];
-        even[0] = 0.0;
-        let mut next = [0.0; STATES];
-        let mut odd_wins = [0u8; STATES];
+        let mut metrics = [f32::MIN / 4.0; STATES];
+        metrics[0] = 0.0;
         for (step, (pair, choice)) in self.soft.chunks_exact(2).zip(self.choices).enumerate() {
-            for n in 0..HALF {
-                let gain = pair[0] * SIGNS[0][n] + pair[1] * SIGNS[1][n];
-                let (a, b) = (even[n] + gain, odd[n] - gain);
-                let (c, d) = (even[n] - gain, odd[n] + gain);
-                next[n] = if b > a { b } else { a };
-                next[n + HALF] = if d > c { d } else { c };
-                odd_wins[n] = u8::from(b > a);
-                odd_wins[n + HALF] = u8::from(d > c);
+            let (first, second) = (V::splat(pair[0]), V::splat(pair[1]));
+            let mut next = [0.0; STATES];
+            let mut odd_wins = 0;
+            let mut n = 0;
+            while n < HALF {
+                let gain = first.mul(V::read(&SIGNS[0], n)).add(second.mul(V::read(&SIGNS[1], n)));
+                let (even, odd) = V::read(&metrics, 2 * n).unzip(V::read(&metrics, 2 * n + V::LANES));
+                let (a, b) = (even.add(gain), odd.sub(gain));
+                let (c, d) = (even.sub(gain), odd.add(gain));
+                b.max(a).write(&mut next, n);
+                d.max(c).write(&mut next, n + HALF);
+                odd_wins |= a.less(b) << n | c.less(d) << (n + HALF);
+                n += V::LANES;
             }
             if step % RENEW == RENEW - 1 {
                 let best = next.iter().fold(f32::MIN, |best, &m| if m > best { m } else { best });
                 next.iter_mut().for_each(|m| *m -= best);
             }
-            for n in 0..HALF {
-                even[n] = next[2 * n];
-                odd[n] = next[2 * n + 1];
-            }
-            let mut bits = 0;
-            for (i, eight) in odd_wins.chunks_exact(8).enumerate() {
-                // Gathers the lowest bits of eight bytes in the highest byte of the product.
-                let eight = u64::from_le_bytes([eight[0], eight[1], eight[2], eight[3], eight[4], eight[5], eight[6], eight[7]]);
-                bits |= (eight.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
-            }
-            *choice = bits;
+            metrics = next;
+            *choice = odd_wins;
         }
     }
 }

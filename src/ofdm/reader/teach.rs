@@ -2,7 +2,7 @@
 
 use num_complex::Complex32;
 
-use super::Reader;
+use super::{Course, Reader};
 use crate::ofdm::{Constellation, Curve, detector::wide, trial::rapp};
 
 /// Symbols after which the curve is known well enough that one look at a packet is enough, and after which it learns from every fourth symbol only.
@@ -13,7 +13,7 @@ const GUESSES: [f64; 7] = [15.0, 6.0, 3.0, 0.0, -3.0, -6.0, -9.0];
 
 impl Reader {
     /// Learns the curve from what was read; as long as it changes much, reads again with the new one.
-    pub(super) fn learn(&mut self, count: usize, start: (f64, f64)) {
+    pub(super) fn learn(&mut self, count: usize, start: Course) {
         let rounds = if self.learner.as_ref().is_some_and(|l| l.symbols() < NOVICE) { 3 } else { 1 };
         for round in 0..rounds {
             let mut learner = match self.learner.take() {
@@ -25,7 +25,7 @@ impl Reader {
             let near = self.config.modulation.half_distance().powi(2) as f32;
             for i in (0..count).step_by(every) {
                 if self.read[i].doubt < 0.5 * near {
-                    self.turn(self.done + i, self.phases[self.done + i]);
+                    self.turn(self.done + i, self.gains[self.done + i]);
                     let response = self.channel.response();
                     let arrived = self.bins.iter().map(|&b| (self.turned[b], response[b]));
                     learner.add(&self.read[i].means, arrived, self.noise as f32);
@@ -64,9 +64,9 @@ impl Reader {
             self.train();
             self.channel.save();
             self.channel.estimate(self.noise);
-            self.pass(count, (0.0, 0.0), false);
+            self.pass(count, Course::default(), false);
             self.channel.estimate(self.noise);
-            self.pass(count, (0.0, 0.0), true);
+            self.pass(count, Course::default(), true);
             let error = self.mismatch(count);
             if error < best.0 {
                 best = (error, self.curve.clone());
@@ -88,7 +88,7 @@ impl Reader {
         for i in 0..count {
             let mut points = self.read[i].means.clone();
             self.slots.iter().for_each(|&slot| points[slot] = constellation.point(constellation.decide(points[slot])));
-            self.turn(self.done + i, self.phases[self.done + i]);
+            self.turn(self.done + i, self.gains[self.done + i]);
             self.rebuild(&points);
             for (u, &bin) in self.rebuilt.iter().zip(&self.bins) {
                 sum += wide(self.turned[bin] - u * self.channel.response()[bin]).norm_sqr();

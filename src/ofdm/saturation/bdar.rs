@@ -4,7 +4,7 @@ use num_complex::Complex32;
 
 use super::{
     Curve, Detected, Observation,
-    frame::{Frame, doubt_of},
+    frame::{Frame, OneTap},
     smooth::{LEAST, Smooth, Smoother},
 };
 
@@ -22,15 +22,19 @@ pub(super) struct Bdar {
     rounds: usize,
     /// Density of the distortion on the carriers over its mean over the amplifier's band, when nothing is known of the symbol.
     colour: f32,
+    tap: OneTap,
     mean: Vec<Complex32>,
     fresh: Vec<Complex32>,
     spread: Vec<f32>,
-    first: (Vec<Complex32>, Vec<f32>),
 }
 
 /// Rounds at most; it stops where nothing changes any more.
 pub(super) const ROUNDS: usize = 12;
 const DAMPING: f32 = 0.7;
+/// Share of the doubt that one tap leaves which may be left once the constellation is known. Decisions in doubt have the noise of the points that they come from, and
+/// so has the distortion that is taken away with them, which no variance here shows. Over 20 cases (QPSK to 256-QAM, back-offs 0 and -6 dB, 0 to 20 dB) the points were
+/// worse than those of one tap from about 0.75 on.
+const SURER: f32 = 0.7;
 /// Mean squared change of the points below which it has settled.
 const SETTLED: f32 = 1e-5;
 
@@ -41,10 +45,10 @@ impl Bdar {
             smooth: Smoother::shared().smooth(curve),
             rounds,
             colour: 1.0,
+            tap: OneTap::default(),
             mean: vec![Complex32::default(); active],
             fresh: vec![Complex32::default(); active],
             spread: vec![0.0; active],
-            first: (vec![Complex32::default(); active], vec![0.0; active]),
         };
         bdar.measure_colour(&mut frame.clone(), curve);
         bdar
@@ -56,9 +60,9 @@ impl Bdar {
     }
 
     fn measure_colour(&mut self, frame: &mut Frame, curve: &Curve) {
-        let (_, distortion) = frame.bussgang(|z| curve.apply(z));
+        self.tap = frame.bussgang(|z| curve.apply(z));
         let flat = self.smooth.moments(&mut [Complex32::default()], 1.0).distortion * frame.density();
-        self.colour = if flat > 1e-9 { (distortion / flat).clamp(0.3, 4.0) } else { 1.0 };
+        self.colour = if flat > 1e-9 { (self.tap.distortion / flat).clamp(0.3, 4.0) } else { 1.0 };
     }
 
     pub(super) fn detect(&mut self, frame: &mut Frame, symbol: &Observation<'_>, out: &mut Detected) {
@@ -69,25 +73,9 @@ impl Bdar {
         } else {
             frame.before(symbol.index, &mut self.mean, &mut self.spread).clamp(LEAST, 1.0)
         };
-        let (mut least, mut extra) = (f32::INFINITY, 0.0);
+        let mut extra = 0.0;
         for round in 0..self.rounds {
-            frame.modulate(&self.mean);
-            let moments = self.smooth.moments(&mut frame.time, v);
-            frame.demodulate();
-            let gain = moments.gain;
-            let power = gain.norm_sqr().max(1e-12);
-            let distortion = moments.distortion * frame.density() * self.colour;
-            let inverse = gain.conj() / power;
-            for slot in 0..active {
-                out.points[slot] = self.mean[slot] + (frame.equalized[slot] - frame.carrier(slot)) * inverse;
-                out.variances[slot] = (frame.noise[slot] + distortion) / power + extra;
-            }
-            out.doubt = frame.posterior(symbol.index, &out.points, &out.variances, &mut self.fresh, &mut self.spread);
-            if round == 0 && !symbol.again {
-                self.first.0.copy_from_slice(&out.points);
-                self.first.1.copy_from_slice(&out.variances);
-                least = doubt_of(&out.variances);
-            }
+            self.read(frame, symbol.index, v, extra, out);
             extra = (extra + self.excess(out)).max(0.0);
             let damping = if round == 0 { 1.0 } else { DAMPING };
             let mut change = 0.0;
@@ -101,13 +89,27 @@ impl Bdar {
                 break;
             }
         }
-        // Not surer than one tap: then one tap it is.
-        if doubt_of(&out.variances) > least {
-            out.points.copy_from_slice(&self.first.0);
-            out.variances.copy_from_slice(&self.first.1);
-            out.doubt = frame.posterior(symbol.index, &out.points, &out.variances, &mut self.fresh, &mut self.spread);
+        if out.doubt * active as f32 >= SURER * frame.one_tap_doubt(self.tap) && self.rounds > 1 {
+            let v = frame.before(symbol.index, &mut self.mean, &mut self.spread).clamp(LEAST, 1.0);
+            self.read(frame, symbol.index, v, 0.0, out);
         }
         out.means.copy_from_slice(&self.fresh);
+    }
+
+    /// Reads the points of a symbol of which `mean` is known, with variance `v`; `extra` is added to the variances of what is read. Their posterior is in `fresh`.
+    fn read(&mut self, frame: &mut Frame, index: usize, v: f32, extra: f32, out: &mut Detected) {
+        frame.modulate(&self.mean);
+        let moments = self.smooth.moments(&mut frame.time, v);
+        frame.demodulate();
+        let gain = moments.gain;
+        let power = gain.norm_sqr().max(1e-12);
+        let distortion = moments.distortion * frame.density() * self.colour;
+        let inverse = gain.conj() / power;
+        for slot in 0..frame.active() {
+            out.points[slot] = self.mean[slot] + (frame.equalized[slot] - frame.carrier(slot)) * inverse;
+            out.variances[slot] = (frame.noise[slot] + distortion) / power + extra;
+        }
+        out.doubt = frame.posterior(index, &out.points, &out.variances, &mut self.fresh, &mut self.spread);
     }
 
     /// How much larger the variance is than stated. Behind noise of the stated variance, Z is as far from its own posterior mean as the variance less the

@@ -14,7 +14,6 @@ const MARGIN: usize = 3;
 pub(crate) struct Channel {
     /// Number of each active carrier, and its bin at the receiver.
     carriers: Vec<(i32, usize)>,
-    fft: usize,
     taps: usize,
     /// `Σ|U|²` and `Σ U* Y` on the active carriers.
     power: Vec<f64>,
@@ -36,7 +35,6 @@ impl Channel {
         let taps = (config.cyclic_prefix + 1 + 2 * MARGIN).min(config.active / 2);
         let step = std::f64::consts::TAU / config.fft as f64;
         Self {
-            fft: config.fft,
             taps,
             power: vec![0.0; config.active],
             cross: vec![Complex64::ZERO; config.active],
@@ -78,18 +76,25 @@ impl Channel {
 
     /// The channel on all bins of the receiver, for noise of this variance. Where nothing can be said it stays as it was.
     pub(crate) fn estimate(&mut self, noise: f64) -> &[Complex32] {
-        let (n, taps) = (self.fft as i64, self.taps);
-        let place = |k: i32, l: i64| (i64::from(k) * l).rem_euclid(n) as usize;
+        let (n, taps) = (self.circle.len(), self.taps);
         let total: f64 = self.power.iter().sum();
         if !(total > 0.0 && total.is_finite()) {
             return &self.response;
         }
-        for lag in 0..taps {
-            // Entry (l, l') is Σ|U|² e^{j2πk(l − l')/N}, that of the right side Σ U*Y e^{j2πkl/N}.
-            let carriers = || self.carriers.iter().zip(&self.power).zip(&self.cross);
-            let tap = lag as i64 - MARGIN as i64;
-            self.lags[lag] = carriers().map(|((&(k, _), &p), _)| self.circle[place(k, lag as i64)] * p).sum();
-            self.projection[lag] = carriers().map(|((&(k, _), _), c)| self.circle[place(k, tap)] * c).sum();
+        // Entry (l, l') is Σ|U|² e^{j2πk(l − l')/N}, that of the right side Σ U*Y e^{j2πkl/N}.
+        self.lags.fill(Complex64::ZERO);
+        self.projection.fill(Complex64::ZERO);
+        for ((&(k, _), &power), &cross) in self.carriers.iter().zip(&self.power).zip(&self.cross) {
+            let step = i64::from(k).rem_euclid(n as i64) as usize;
+            let cross = cross * self.circle[step * MARGIN % n].conj();
+            let mut place = 0;
+            for (lag, projection) in self.lags.iter_mut().zip(&mut self.projection) {
+                let turn = self.circle[place];
+                *lag += turn * power;
+                *projection += turn * cross;
+                place += step;
+                place -= if place >= n { n } else { 0 };
+            }
         }
         let energy: f64 = self.cross.iter().zip(&self.power).map(|(c, p)| if *p > 0.0 { c.norm_sqr() / p } else { 0.0 }).sum();
         // At first all taps are equally strong.
@@ -110,15 +115,16 @@ impl Channel {
             }
         }
         // All bins: with oversampling the response repeats beyond the band of the grid, where nothing is sent.
-        let size = self.response.len() as i64;
+        let size = self.response.len();
         for (bin, response) in self.response.iter_mut().enumerate() {
-            let k = if (bin as i64) < size / 2 { bin as i64 } else { bin as i64 - size };
-            let value: Complex64 = self
-                .solution
-                .iter()
-                .enumerate()
-                .map(|(i, h)| h * self.circle[(k * (i as i64 - MARGIN as i64)).rem_euclid(n) as usize].conj())
-                .sum();
+            let step = if bin < size / 2 { bin % n } else { (n - (size - bin) % n) % n };
+            let (mut place, mut value) = (0, Complex64::ZERO);
+            for h in &self.solution {
+                value += h * self.circle[place].conj();
+                place += step;
+                place -= if place >= n { n } else { 0 };
+            }
+            value *= self.circle[step * MARGIN % n];
             *response = Complex32::new(value.re as f32, value.im as f32);
         }
         &self.response

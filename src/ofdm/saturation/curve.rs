@@ -65,13 +65,13 @@ impl Curve {
         x * Complex32::new(gain.re as f32, gain.im as f32)
     }
 
-    /// Whether the outputs of the two differ by more than a ten-thousandth of their power: 40 dB down, where no detector sees it.
+    /// Whether the outputs of the two differ by more than a millionth of their power: 60 dB down, where no detector sees it.
     pub(crate) fn differs(&self, other: &Self) -> bool {
         let distance = |i: usize| {
             let r = i as f64 * STEP;
             2.0 * r * r * r * (-r * r).exp() * STEP * (self.gains[i] - other.gains[i]).norm_sqr()
         };
-        (0..NODES).map(distance).sum::<f64>() > 1e-4
+        (0..NODES).map(distance).sum::<f64>() > 1e-6
     }
 
     /// Divides by the gain of a Gaussian signal and returns it: its size from the powers, its phase from Bussgang's.

@@ -2,14 +2,16 @@
 
 use num_complex::Complex32;
 
-use super::{Curve, Detected, Observation, frame::Frame};
+use super::{
+    Curve, Detected, Observation,
+    frame::{Frame, OneTap},
+};
 
 /// Decides, sends the decisions through the curve, takes the distortion that they would have away, and decides again.
 #[derive(Clone, Debug)]
 pub(super) struct Dar {
     curve: Curve,
-    gain: Complex32,
-    distortion: f32,
+    tap: OneTap,
     decided: Vec<Complex32>,
     spread: Vec<f32>,
 }
@@ -23,25 +25,21 @@ const HARD: f32 = 1e-6;
 impl Dar {
     pub(super) fn new(frame: &Frame, curve: &Curve) -> Self {
         let active = frame.active();
-        let mut dar = Self {
-            curve: curve.clone(),
-            gain: Complex32::ONE,
-            distortion: 0.0,
-            decided: vec![Complex32::default(); active],
-            spread: vec![0.0; active],
-        };
+        let mut dar =
+            Self { curve: curve.clone(), tap: OneTap::default(), decided: vec![Complex32::default(); active], spread: vec![0.0; active] };
         dar.set_curve(&mut frame.clone(), curve);
         dar
     }
 
     pub(super) fn set_curve(&mut self, frame: &mut Frame, curve: &Curve) {
         self.curve = curve.clone();
-        (self.gain, self.distortion) = frame.bussgang(|z| curve.apply(z));
+        self.tap = frame.bussgang(|z| curve.apply(z));
     }
 
     pub(super) fn detect(&mut self, frame: &mut Frame, symbol: &Observation<'_>, out: &mut Detected) {
-        let power = self.gain.norm_sqr().max(1e-12);
-        let inverse = self.gain.conj() / power;
+        let OneTap { gain, distortion } = self.tap;
+        let power = gain.norm_sqr().max(1e-12);
+        let inverse = gain.conj() / power;
         for slot in 0..frame.active() {
             out.points[slot] = frame.equalized[slot] * inverse;
             out.variances[slot] = HARD;
@@ -58,7 +56,7 @@ impl Dar {
             }
         }
         for (v, noise) in out.variances.iter_mut().zip(&frame.noise) {
-            *v = (noise + REMAINS * self.distortion) / power;
+            *v = (noise + REMAINS * distortion) / power;
         }
         out.doubt = frame.posterior(symbol.index, &out.points, &out.variances, &mut out.means, &mut self.spread);
     }

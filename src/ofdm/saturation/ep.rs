@@ -4,7 +4,7 @@ use num_complex::Complex32;
 
 use super::{
     Curve, Detected, Observation,
-    frame::{Frame, doubt_of},
+    frame::{Frame, OneTap, doubt_of},
     smooth::{LEAST, Smooth, Smoother},
     soft::exp,
 };
@@ -20,9 +20,7 @@ pub(super) struct Ep {
     level: Level,
     node: Node,
     smooth: Smooth,
-    /// Bussgang's gain and distortion, for one tap.
-    gain: Complex32,
-    distortion: f32,
+    tap: OneTap,
     /// Messages: what the constellation says of x, what the amplifier says of u, what the channel says of u.
     x: Vec<Complex32>,
     u: Vec<Complex32>,
@@ -43,6 +41,8 @@ const FLOOR: f32 = 2e-3;
 const WEAK: f32 = 0.02;
 const ROUNDS: usize = 10;
 const DAMPING: f32 = 0.6;
+/// Share of what a node knows that is its own, at least.
+const OWN: f32 = 0.1;
 /// Mean squared change of the points below which it has settled.
 const SETTLED: f32 = 1e-6;
 
@@ -70,8 +70,7 @@ impl Ep {
             level: Level::current(),
             node: Node { r: [0.0; POINTS], re: [0.0; POINTS], im: [0.0; POINTS], power: [0.0; POINTS] },
             smooth: Smoother::shared().smooth(curve),
-            gain: Complex32::ONE,
-            distortion: 0.0,
+            tap: OneTap::default(),
             x: none(),
             u: none(),
             heard: none(),
@@ -92,7 +91,7 @@ impl Ep {
             (self.node.r[i], self.node.re[i], self.node.im[i], self.node.power[i]) = (r, g.re, g.im, g.norm_sqr());
         }
         Smoother::shared().apply(curve, &mut self.smooth);
-        (self.gain, self.distortion) = frame.bussgang(|z| curve.apply(z));
+        self.tap = frame.bussgang(|z| curve.apply(z));
     }
 
     pub(super) fn detect(&mut self, frame: &mut Frame, symbol: &Observation<'_>, out: &mut Detected) {
@@ -122,6 +121,10 @@ impl Ep {
             // The amplifier's node: what it says of x.
             let (vx, _) =
                 self.node.posterior(self.level, Message { mean: &self.x, variance: v }, heard, &mut self.about_x, &mut self.about_u);
+            if round > 0 && 1.0 / vx - 1.0 / v < OWN / vx {
+                // Next to all that it knows of x it has been told. What little it adds drowns in the steps of the envelope, and would pass for far more than it is.
+                break;
+            }
             let ve = extrinsic(&self.about_x, vx, Message { mean: &self.x, variance: v }, &mut frame.time);
             self.about_x.copy_from_slice(&frame.time);
             // The constellation's node.
@@ -151,7 +154,11 @@ impl Ep {
         }
         self.reconstruct(frame, out);
         out.doubt = frame.posterior(symbol.index, &out.points, &out.variances, &mut out.means, &mut self.spread);
-        self.fall_back(frame, symbol, variance, out);
+        // One tap, where that is surer.
+        let sure = variance.is_finite() && out.points.iter().all(|z| z.re.is_finite() && z.im.is_finite());
+        if !(sure && doubt_of(&out.variances) < frame.one_tap_doubt(self.tap)) {
+            frame.one_tap(self.tap, symbol.index, &mut self.spread, out);
+        }
     }
 
     /// Messages have one variance for all carriers. Where a carrier's own noise is less than that, the distortion that the expected symbol has is taken from what
@@ -164,7 +171,7 @@ impl Ep {
         frame.demodulate();
         let power = moments.gain.norm_sqr().max(1e-12);
         let inverse = moments.gain.conj() / power;
-        let weak = self.distortion < WEAK * self.gain.norm_sqr();
+        let weak = self.tap.distortion < WEAK * self.tap.gain.norm_sqr();
         for slot in 0..frame.active() {
             let variance = (frame.noise[slot] + moments.distortion * frame.density()) / power;
             if variance < out.variances[slot] || weak {
@@ -173,25 +180,11 @@ impl Ep {
             }
         }
     }
-
-    /// One tap, where that is surer.
-    fn fall_back(&mut self, frame: &Frame, symbol: &Observation<'_>, variance: f32, out: &mut Detected) {
-        let power = self.gain.norm_sqr().max(1e-12);
-        self.spread.iter_mut().zip(&frame.noise).for_each(|(s, noise)| *s = (noise + self.distortion) / power);
-        let sure = variance.is_finite() && out.points.iter().all(|z| z.re.is_finite() && z.im.is_finite());
-        if sure && doubt_of(&out.variances) < doubt_of(&self.spread) {
-            return;
-        }
-        let inverse = self.gain.conj() / power;
-        out.points.iter_mut().zip(&frame.equalized).for_each(|(z, eq)| *z = eq * inverse);
-        out.variances.copy_from_slice(&self.spread);
-        out.doubt = frame.posterior(symbol.index, &out.points, &out.variances, &mut out.means, &mut self.spread);
-    }
 }
 
-/// What a node knows (mean and variance) without what it was told; returns the variance. At least a tenth of its knowledge is taken to be its own.
+/// What a node knows (mean and variance) without what it was told; returns the variance. At least [`OWN`] of its knowledge is taken to be its own.
 fn extrinsic(mean: &[Complex32], variance: f32, told: Message<'_>, out: &mut [Complex32]) -> f32 {
-    let precision = (1.0 / variance - 1.0 / told.variance).max(0.1 / variance);
+    let precision = (1.0 / variance - 1.0 / told.variance).max(OWN / variance);
     let (a, b) = (1.0 / (variance * precision), 1.0 / (told.variance * precision));
     for ((out, m), t) in out.iter_mut().zip(mean).zip(told.mean) {
         *out = m * a - t * b;

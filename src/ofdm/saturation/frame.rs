@@ -9,6 +9,20 @@ use crate::ofdm::{
     layout::{Layout, pilot_polarity},
 };
 
+/// One tap a carrier behind a curve: `U = gain · D + distortion` (Bussgang).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OneTap {
+    pub(super) gain: Complex32,
+    /// Power of the distortion on a carrier.
+    pub(super) distortion: f32,
+}
+
+impl Default for OneTap {
+    fn default() -> Self {
+        Self { gain: Complex32::ONE, distortion: 0.0 }
+    }
+}
+
 /// Buffers and maps of one waveform.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
@@ -122,8 +136,8 @@ impl Frame {
         &mut self.fourier
     }
 
-    /// Gain and distortion on a carrier of seeded random symbols through `g`: `U = gain · D + distortion` (Bussgang).
-    pub(super) fn bussgang(&mut self, g: impl Fn(Complex32) -> Complex32) -> (Complex32, f32) {
+    /// What seeded random symbols through `g` show of it to one tap.
+    pub(super) fn bussgang(&mut self, g: impl Fn(Complex32) -> Complex32) -> OneTap {
         let constellation = crate::ofdm::Constellation::new(self.config.modulation);
         let mut random = RandomBits::new(0);
         let mut bits = vec![0; self.active() * self.config.modulation.bits()];
@@ -143,7 +157,24 @@ impl Frame {
             }
         }
         let gain = cross / power;
-        (gain, ((total - gain.norm_sqr() * power) / power).max(0.0))
+        OneTap { gain, distortion: ((total - gain.norm_sqr() * power) / power).max(0.0) }
+    }
+
+    /// What one tap leaves to know of a symbol, as [`doubt_of`] counts it.
+    pub(super) fn one_tap_doubt(&self, tap: OneTap) -> f32 {
+        let inverse = 1.0 / tap.gain.norm_sqr().max(1e-12);
+        self.noise.iter().map(|noise| (noise + tap.distortion) * inverse).map(share).sum()
+    }
+
+    /// Reads the symbol with one tap.
+    pub(super) fn one_tap(&self, tap: OneTap, index: usize, spread: &mut [f32], out: &mut Detected) {
+        let power = tap.gain.norm_sqr().max(1e-12);
+        let inverse = tap.gain.conj() / power;
+        for slot in 0..self.active() {
+            out.points[slot] = self.equalized[slot] * inverse;
+            out.variances[slot] = (self.noise[slot] + tap.distortion) / power;
+        }
+        out.doubt = self.posterior(index, &out.points, &out.variances, &mut out.means, spread);
     }
 
     /// What is known of the points before anything is received: their means, and the mean variance over all active carriers.
@@ -178,5 +209,9 @@ impl Frame {
 
 /// What is left to know of points behind noise of these variances, when nothing is known of the constellation: the sum of `v / (1 + v)`.
 pub(super) fn doubt_of(variances: &[f32]) -> f32 {
-    variances.iter().map(|v| v / (1.0 + v)).sum()
+    variances.iter().copied().map(share).sum()
+}
+
+fn share(v: f32) -> f32 {
+    v / (1.0 + v)
 }

@@ -7,7 +7,7 @@
 //! - [`Method::Bdar`]: its Bayesian form: the expected distortion of a symbol that is known up to a variance, a few transforms and a table a round.
 //! - [`Method::Ep`]: expectation propagation through the amplifier, for a receiver that samples all that the amplifier makes.
 //!
-//! All of them say how sure they are of each point, and give what one tap gives where they are not surer than that.
+//! All of them say how sure they are of each point; BDAR and EP give what one tap gives where they are not surer than that.
 
 mod bdar;
 pub(crate) mod channel;

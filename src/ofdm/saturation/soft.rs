@@ -84,10 +84,23 @@ impl Op<f32> for Bits<'_> {
 
     #[inline(always)]
     fn run<V: Vector<f32>>(self) {
-        let axes = if self.real { 1 } else { 2 };
-        let width = self.bits * axes;
+        // Labels of a length that the compiler knows are written many at a time.
+        match (self.bits, self.real) {
+            (_, true) => self.label::<1, 1>(),
+            (1, _) => self.label::<1, 2>(),
+            (2, _) => self.label::<2, 4>(),
+            (3, _) => self.label::<3, 6>(),
+            _ => self.label::<4, 8>(),
+        }
+    }
+}
+
+impl Bits<'_> {
+    /// Labels of `WIDTH` bits, `BITS` for each axis.
+    #[inline(always)]
+    fn label<const BITS: usize, const WIDTH: usize>(self) {
         let groups = self.points.chunks(GROUP).zip(self.variances.chunks(GROUP));
-        for ((points, variances), out) in groups.zip(self.out.chunks_mut(GROUP * width)) {
+        for ((points, variances), out) in groups.zip(self.out.chunks_mut(GROUP * WIDTH)) {
             let mut inverse = [0.0; GROUP];
             let mut parts = [[0.0; GROUP]; 2];
             for i in 0..points.len() {
@@ -95,22 +108,24 @@ impl Op<f32> for Bits<'_> {
                 inverse[i] = if usable { 1.0 / if variances[i] > LEAST { variances[i] } else { LEAST } } else { 0.0 };
                 (parts[0][i], parts[1][i]) = if usable { (points[i].re, points[i].im) } else { (0.0, 0.0) };
             }
-            for axis in 0..axes {
-                for bit in 0..self.bits {
-                    let mut near = [[f32::MAX; GROUP]; 2];
-                    for (&level, &label) in self.levels.iter().zip(self.labels) {
-                        let near = &mut near[label >> (self.bits - 1 - bit) & 1];
-                        for i in 0..GROUP {
-                            let d = (parts[axis][i] - level) * (parts[axis][i] - level);
-                            near[i] = if d < near[i] { d } else { near[i] };
-                        }
-                    }
-                    for i in 0..points.len() {
-                        let ratio = (near[1][i] - near[0][i]) * inverse[i];
-                        out[i * width + axis * self.bits + bit] = ratio.clamp(-LARGEST, LARGEST);
+            let mut soft = [[0.0; WIDTH]; GROUP];
+            for place in 0..WIDTH {
+                let (part, bit) = (&parts[place / BITS], place % BITS);
+                let mut near = [[f32::MAX; GROUP]; 2];
+                for (&level, &label) in self.levels.iter().zip(self.labels) {
+                    let near = &mut near[label >> (BITS - 1 - bit) & 1];
+                    for i in 0..GROUP {
+                        let d = (part[i] - level) * (part[i] - level);
+                        near[i] = if d < near[i] { d } else { near[i] };
                     }
                 }
+                for i in 0..GROUP {
+                    let ratio = (near[1][i] - near[0][i]) * inverse[i];
+                    soft[i][place] = ratio.clamp(-LARGEST, LARGEST);
+                }
             }
+            let used = out.len();
+            out.copy_from_slice(&soft.as_flattened()[..used]);
         }
     }
 }

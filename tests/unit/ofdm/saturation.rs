@@ -33,25 +33,41 @@ fn what_one_tap_loses_is_read() {
     }
 }
 
+/// Never worse than one tap, whose channels, payloads and noise they share, in the squared error of points and in bits: over modulations, back-offs and SNRs the mean difference
+/// from packet to packet is below zero but for scatter (three standard errors of few packets, and a hundredth); and in packets.
 #[test]
 fn no_detector_is_worse_than_one_tap() {
+    const PACKETS: u64 = 8;
     let all = [Method::OneTap, Method::Bdar, Method::Ep].map(Contender::Detector);
-    for (modulation, ibo_db, snr_db, oversampling) in [
-        (Modulation::Qpsk, -6.0, 5.0, 1),
-        (Modulation::Qam16, -6.0, 10.0, 1),
-        (Modulation::Qam16, -6.0, 15.0, 4),
-        (Modulation::Qam16, 6.0, 20.0, 1),
-        (Modulation::Qam16, 15.0, 30.0, 1),
-        (Modulation::Qam64, 0.0, 15.0, 4),
-        (Modulation::Qam256, 6.0, 35.0, 1),
-    ] {
-        let contenders = if oversampling == 1 { &all[..] } else { &all[..2] };
-        let s = scores(modulation, ibo_db, snr_db, oversampling, 25, contenders);
-        for (contender, score) in contenders.iter().zip(&s).skip(1) {
-            let what = format!("{} at {modulation}, {ibo_db} dB, {snr_db} dB: {:?} {score:?}", contender.name(), s[0]);
-            // Within the scatter of so few packets.
-            assert!(score.ber() <= 1.05 * s[0].ber() + 1e-4 && score.lost <= s[0].lost, "{what}");
-            assert!(score.evm_percent() <= 1.05 * s[0].evm_percent(), "{what}");
+    let mut seed = 77_000;
+    for modulation in [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64, Modulation::Qam256] {
+        for (ibo_db, oversampling) in [(-6.0, 1), (-6.0, 4), (0.0, 1), (6.0, 1)] {
+            for snr_db in [4.0, 10.0, 16.0, 26.0] {
+                let config = Config { modulation, symbols: 6, ..Config::default() };
+                // Expectation propagation is for a receiver that samples all that the amplifier makes.
+                let contenders = if oversampling == 1 { &all[..] } else { &all[..2] };
+                let mut trial = Trial::new(&Case { config, ibo_db, oversampling, snr_db }, contenders).unwrap();
+                let packets: Vec<Vec<Score>> = (0..PACKETS)
+                    .map(|_| {
+                        seed += 1;
+                        let mut scores = vec![Score::default(); contenders.len()];
+                        trial.packet(seed, &mut scores);
+                        scores
+                    })
+                    .collect();
+                for (i, contender) in contenders.iter().enumerate().skip(1) {
+                    let what = format!("{} at {modulation}, {ibo_db} dB, {oversampling}x, {snr_db} dB", contender.name());
+                    for (of, measure) in [("EVM", (|s| s.evm_percent().powi(2)) as fn(&Score) -> f64), ("bits", Score::ber)] {
+                        let mean = |values: &dyn Fn(&Vec<Score>) -> f64| packets.iter().map(values).sum::<f64>() / PACKETS as f64;
+                        let worse = mean(&|p| measure(&p[i]) - measure(&p[0]));
+                        let scatter = mean(&|p| (measure(&p[i]) - measure(&p[0]) - worse).powi(2)) / (PACKETS - 1) as f64;
+                        let usual = mean(&|p| measure(&p[0]));
+                        assert!(worse <= 3.0 * scatter.sqrt() + 0.01 * usual, "{what}: {of} {usual} of one tap, {worse} more here");
+                    }
+                    let lost = |i: usize| packets.iter().map(|p| p[i].lost).sum::<u64>();
+                    assert!(lost(i) <= lost(0), "{what}: {} packets lost instead of {}", lost(i), lost(0));
+                }
+            }
         }
     }
 }
