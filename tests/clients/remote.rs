@@ -9,8 +9,8 @@ const SERVER: &str = "driver=remote,remote=tcp://127.0.0.1:55132";
 const CHANNEL: [&str; 4] = ["driver=kaflow-testbed", "pace=fast", "snr_db=30", "doppler_hz=20"];
 const RUN: [&str; 8] = ["--rate", "1e6", "--seconds", "2", "--filter", "ensemble", "--json", "run.json"];
 
-/// Runs kaflow beside a server; none where that cannot be had.
-fn beside_server(arguments: &[&str], folder: &Path) -> Option<String> {
+/// Runs kaflow beside a server, which dies after as many seconds as are given; what it says, and its exit code; none where a server cannot be had.
+fn beside_server(arguments: &[&str], folder: &Path, dies: Option<&str>) -> Option<(String, Option<i32>)> {
     for (program, package) in [
         ("SoapySDRServer", "soapyremote-server"),
         ("dbus-daemon", "dbus-daemon"),
@@ -29,23 +29,30 @@ fn beside_server(arguments: &[&str], folder: &Path) -> Option<String> {
     }
     let mut server = Command::new("unshare");
     server.args(["-nm", "bash", &in_tests("remote.sh"), env!("CARGO_BIN_EXE_kaflow")]).args(arguments);
+    server.envs(dies.map(|after| ("KAFLOW_SERVER_DIES", after)));
     let output = server.env("SOAPY_SDR_PLUGIN_PATH", PLUG_IN.path()).current_dir(folder).output().unwrap();
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if text.contains("no match") && !text.contains("SoapyRemote") {
         println!("SKIPPED: SoapyRemote: the client's side is not installed (package soapysdr-module-remote)");
         return None;
     }
-    assert!(output.status.success(), "{text}");
-    Some(text)
+    Some((text, output.status.code()))
+}
+
+/// The device argument for the server's radio.
+fn device() -> String {
+    let remote: Vec<String> = CHANNEL.iter().map(|argument| format!("remote:{argument}")).collect();
+    format!("{SERVER},{}", remote.join(","))
 }
 
 #[test]
 fn a_radio_at_another_host_gives_the_figures_of_one_that_is_here() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let remote: Vec<String> = CHANNEL.iter().map(|argument| format!("remote:{argument}")).collect();
     // Over TCP nothing is lost. Without a pace the radio waits for the network and for the filter, however slow the machine is.
-    let device = format!("{SERVER},{}", remote.join(","));
-    let Some(text) = beside_server(&[&["live", "--device", &device], &RUN[..]].concat(), there.path()) else { return };
+    let device = device();
+    let run = [&["live", "--device", &device], &RUN[..]].concat();
+    let Some((text, code)) = beside_server(&run, there.path(), None) else { return };
+    assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("0 overflows, 0 underflows, 0 time errors"), "{text}");
     assert!(text.contains("0 gaps"), "{text}");
     // The plug-in in the path is the server's: kaflow has its own, and does not mind.
@@ -53,4 +60,15 @@ fn a_radio_at_another_host_gives_the_figures_of_one_that_is_here() {
     kaflow(&[&["live", "--device", &CHANNEL.join(",")], &RUN[..]].concat(), here.path());
     let (here, there) = (nmse_db(&here.path().join("run.json"), "ensemble"), nmse_db(&there.path().join("run.json"), "ensemble"));
     assert!(here < -24.0 && (here - there).abs() < 0.5, "{here} dB here, {there} dB there");
+}
+
+#[test]
+fn a_host_that_dies_ends_the_run_with_an_error_and_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = device();
+    let run = ["live", "--device", &device, "--rate", "1e6", "--seconds", "600", "--filter", "nlms", "--json", "run.json"];
+    let Some((text, code)) = beside_server(&run, folder.path(), Some("4")) else { return };
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("is the radio, or the host that it is at, still there?") || text.contains("has disappeared"), "{text}");
+    assert!(nmse_db(&folder.path().join("run.json"), "nlms") < -3.0, "{text}");
 }

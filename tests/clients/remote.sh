@@ -32,5 +32,9 @@ wait_for "$folder/bus.log" "$folder/bus"
 avahi-daemon --no-drop-root --no-chroot --no-proc-title --no-rlimits --file="$folder/avahi.conf" >"$folder/avahi.log" 2>&1 &
 wait_for "$folder/avahi.log" "startup complete"
 stdbuf -oL SoapySDRServer --bind=tcp://127.0.0.1:55132 >"$folder/server.log" 2>&1 &
+server=$!
 wait_for "$folder/server.log" "Press Ctrl+C"
+if [ -n "${KAFLOW_SERVER_DIES:-}" ]; then
+    (sleep "$KAFLOW_SERVER_DIES" && kill -9 "$server") &
+fi
 "$@"

@@ -237,6 +237,16 @@ impl Shared {
         }
     }
 
+    /// What to say of a driver that is [stuck](Self::stuck).
+    pub(super) fn silence_of(&self, what: &str) -> Error {
+        let wait = self.timeout.as_secs_f64();
+        // SoapyRemote does this over TCP when its host dies: it reads the end of the stream for ever.
+        let lost = if self.reunion.wanted() { "; its driver does not return, so the radio cannot be opened again: start anew" } else { "" };
+        Error::Device(format!(
+            "{what} for {wait} s, and its driver does not say why: is the radio, or the host that it is at, still there?{lost}"
+        ))
+    }
+
     fn silent_for(&self, when: &AtomicU64) -> Duration {
         self.opened.elapsed().saturating_sub(Duration::from_millis(when.load(Ordering::Relaxed)))
     }

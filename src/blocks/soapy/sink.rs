@@ -156,9 +156,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
         if waits {
             // What does not fit stays in the buffer. A device that waits for a slow reader may take its time.
             if !self.shared.patient && self.shared.stuck(&self.shared.told) {
-                let wait = self.shared.timeout.as_secs_f64();
-                let problem = format!("the transmitter has taken nothing for {wait} s, and its driver does not say why");
-                return self.fail(Error::Device(problem), io);
+                return self.fail(self.shared.silence_of("the transmitter has taken nothing"), io);
             }
             io.block_on(queue.emptied(n, MOMENT));
         } else if n > 0 {

@@ -216,11 +216,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for SoapySource<O> {
                         if n > 0 {
                             self.output.iter_mut().for_each(|output| output.produce(n));
                         }
-                        let wait = self.shared.timeout.as_secs_f64();
-                        let problem = format!(
-                            "the receiver has brought nothing for {wait} s, and its driver does not say why: is the radio, or the host that it is at, still there?"
-                        );
-                        return self.fail(Error::Device(problem));
+                        return self.fail(self.shared.silence_of("the receiver has brought nothing"));
                     }
                 }
             }

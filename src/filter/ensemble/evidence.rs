@@ -172,14 +172,13 @@ impl<T: Real> Op<T> for Weigh<'_, T> {
         match running {
             [Some(a), Some(b)] => {
                 let most = a.level.max(b.level);
-                let share = |e: &mut Evidence<T>| {
-                    e.level = (e.level - most).max(T::of(NOTHING));
-                    let mut rows = Row::default();
-                    V::splat(e.level).exp2(&constants).write(&mut rows.0, 0);
-                    rows.0[0] * e.total
-                };
-                let (a, b) = (share(a), share(b));
-                [a / (a + b), b / (a + b)]
+                (a.level, b.level) = ((a.level - most).max(T::of(NOTHING)), (b.level - most).max(T::of(NOTHING)));
+                // Of the two only one is not 0. Not in a closure: the compiler would leave it as a call, compiled without the level's instructions.
+                let mut rows = Row::default();
+                V::splat(a.level + b.level).exp2(&constants).write(&mut rows.0, 0);
+                let (lesser, greater) = if a.level < b.level { (a.total, b.total) } else { (b.total, a.total) };
+                let share = rows.0[0] * lesser / (rows.0[0] * lesser + greater);
+                if a.level < b.level { [share, T::one() - share] } else { [T::one() - share, share] }
             }
             [Some(one), None] => {
                 one.level = T::zero();
