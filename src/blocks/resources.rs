@@ -62,7 +62,7 @@ pub(crate) fn check_start(buffers: usize, threads: usize) -> Result<()> {
 }
 
 fn no_buffer(folder: &Path, why: &str) -> Error {
-    let (mb, folder) = (2 * BYTES >> 20, folder.display());
+    let (mb, folder) = ((2 * BYTES) >> 20, folder.display());
     Error::Device(format!(
         "a buffer between two blocks, a file of {mb} MB in {folder}, cannot be made: {why}; raise the limit (ulimit), or name a folder with room in TMPDIR"
     ))
