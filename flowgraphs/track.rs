@@ -32,7 +32,7 @@ pub use super::watch::{Seen, View, Watch};
 #[cfg(feature = "radio")]
 use crate::blocks::{Radio, Repeat, SoapySink, SoapySource};
 use crate::{
-    blocks::{BedSource, Fault, IqSink, IqSource, OfdmRx, Predistort, Summary, Sync, SyncStatus, SyncWatch, Track},
+    blocks::{BedSource, Fault, IqSink, IqSource, OfdmRx, Predistort, Summary, Sync, SyncStatus, SyncWatch, Track, resources},
     channel::TestBed,
     filter::Tracker,
     iq::{Recording, Synchroniser},
@@ -186,6 +186,8 @@ struct Graph {
     end: Arc<AtomicU64>,
     /// Cores that the ends keep busy by themselves: that of a radio's driver.
     busy: usize,
+    /// How many connections there are.
+    streams: usize,
 }
 
 fn broken(error: futuresdr::runtime::Error) -> crate::Error {
@@ -205,6 +207,7 @@ impl Graph {
             stop: Arc::default(),
             end: Arc::new(AtomicU64::new(u64::MAX)),
             busy: source.busy(),
+            streams: 0,
         };
         let channels = source.channels();
         // Without a filter there is nothing to bring into step.
@@ -250,6 +253,8 @@ impl Graph {
     }
 
     fn connect(&mut self, from: BlockId, output: &str, to: BlockId, input: &str) -> crate::Result<()> {
+        resources::check_buffer()?;
+        self.streams += 1;
         self.fg.stream_dyn(from, output, to, input).map_err(broken)
     }
 
@@ -359,12 +364,13 @@ impl Graph {
 
     /// Runs until the source ends, somebody asks for it, the time is up or something fails.
     fn run(self, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> crate::Result<Outcome> {
-        let Self { fg, filters, sync, faults, fallback, stop, end, busy } = self;
+        let Self { fg, filters, sync, faults, fallback, stop, end, busy, streams } = self;
         // Errors are reported once, by us; and the runtime's own control port lets in any page that a browser shows.
         config::set("log_level", "off");
         config::set("ctrlport_enable", false);
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let threads = watch.threads.unwrap_or(cores.saturating_sub(busy).max(1));
+        resources::check_start(streams, threads)?;
         let runtime = Runtime::with_scheduler(SmolScheduler::new(threads, false));
         let explain = |error: futuresdr::runtime::Error| {
             let found = faults.iter().find_map(Fault::take);

@@ -42,7 +42,7 @@ pub enum Error {
     State(String),
 
     /// A file whose content is not what it should be: `place` is a field, line, column or byte offset.
-    #[error("{}: {}: {}", plain(&path.to_string_lossy()), short(.place), long(.problem))]
+    #[error("{}: {}: {}", long(&path.to_string_lossy()), short(.place), long(.problem))]
     File {
         /// The file.
         path: PathBuf,
@@ -53,7 +53,7 @@ pub enum Error {
     },
 
     /// The operating system refused.
-    #[error("{}: {source}", plain(&path.to_string_lossy()))]
+    #[error("{}: {}", long(&path.to_string_lossy()), long(&source.to_string()))]
     Io {
         /// The file.
         path: PathBuf,

@@ -7,6 +7,8 @@
 use std::ffi::OsString;
 use std::fs::{File, FileType, OpenOptions, Permissions};
 use std::io::{BufWriter, ErrorKind, Write};
+#[cfg(any(feature = "cli", test))]
+use std::path::Component;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -204,19 +206,8 @@ pub(crate) fn check_free(path: &Path, force: bool) -> Result<()> {
 /// What a command is going to write, checked before it begins: each output is free, can be written, and is neither an input nor another output, whatever their names.
 #[cfg(any(feature = "cli", test))]
 pub(crate) fn check_outputs<'a>(inputs: impl IntoIterator<Item = &'a Path>, outputs: &[&Path], force: bool) -> Result<()> {
-    let inputs: Vec<(&Path, Identity)> = inputs.into_iter().filter_map(|path| Some((path, identity(path)?))).collect();
-    let mut seen: Vec<(&Path, Identity)> = Vec::new();
+    check_apart(inputs, outputs)?;
     for &path in outputs {
-        if let Some(this) = identity(path) {
-            let same = |(_, other): &&(&Path, Identity)| *other == this;
-            if let Some((input, _)) = inputs.iter().find(same) {
-                return Err(Error::file(path, "output", format!("is the input {}; name another", input.display())));
-            }
-            if let Some((other, _)) = seen.iter().find(same) {
-                return Err(Error::file(path, "output", format!("is the output {} too; name another", other.display())));
-            }
-            seen.push((path, this));
-        }
         check_free(path, force)?;
         let place = followed(path).map_err(|e| Error::io(path, e))?;
         if !is_standard(path) && special(&place).is_none() {
@@ -227,9 +218,31 @@ pub(crate) fn check_outputs<'a>(inputs: impl IntoIterator<Item = &'a Path>, outp
     Ok(())
 }
 
+/// Refuses an output that is an input or another output, whatever their names.
+#[cfg(any(feature = "cli", test))]
+pub(crate) fn check_apart<'a>(inputs: impl IntoIterator<Item = &'a Path>, outputs: &[&Path]) -> Result<()> {
+    let inputs: Vec<(&Path, Identity)> = inputs.into_iter().filter_map(|path| Some((path, identity(path)?))).collect();
+    let mut seen: Vec<(&Path, Identity)> = Vec::new();
+    for &path in outputs {
+        let Some(this) = identity(path) else { continue };
+        let same = |(_, other): &&(&Path, Identity)| *other == this;
+        if let Some((input, _)) = inputs.iter().find(same) {
+            return Err(Error::file(path, "output", format!("is the input {}; name another", input.display())));
+        }
+        if let Some((other, _)) = seen.iter().find(same) {
+            return Err(Error::file(path, "output", format!("is the output {} too; name another", other.display())));
+        }
+        seen.push((path, this));
+    }
+    Ok(())
+}
+
 /// Finds out that results can be written to a folder, which need not be there yet, before there are any.
 #[cfg(any(feature = "cli", test))]
 pub(crate) fn check_folder(path: &Path) -> Result<()> {
+    if path.as_os_str() == STANDARD[0] {
+        return Err(Error::file(path, "output", "is standard output; name a folder"));
+    }
     let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
     if !there.is_dir() {
         return Err(Error::file(there, "output", "is a file; name a folder"));
@@ -244,7 +257,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|e| Error::io(path, e))
 }
 
-/// What makes two names the same regular file: device and number where it exists, else folder and name. Of special files there can be many users.
+/// What makes two names the same regular file: device and number where it exists, else where it is going to be. Of special files there can be many users.
 #[cfg(any(feature = "cli", test))]
 #[derive(PartialEq)]
 enum Identity {
@@ -264,8 +277,17 @@ fn identity(path: &Path) -> Option<Identity> {
         use std::os::unix::fs::MetadataExt;
         return Some(Identity::There(found.dev(), found.ino()));
     }
-    let folder = std::fs::canonicalize(folder(&place)).ok()?;
-    Some(Identity::Path(folder.join(place.file_name()?)))
+    // Of a folder that is not there yet, the first that is.
+    let (there, found) = place.ancestors().skip(1).find_map(|p| Some((p, std::fs::canonicalize(folder(&p.join("x"))).ok()?)))?;
+    let mut named = found;
+    for part in place.strip_prefix(there).ok()?.components() {
+        match part {
+            Component::ParentDir => drop(named.pop()),
+            Component::CurDir => {}
+            part => named.push(part),
+        }
+    }
+    Some(Identity::Path(named))
 }
 
 /// Replaces the file at `path` in one step: after a crash it holds either the old bytes or the new ones.

@@ -44,6 +44,7 @@ mod ofdm_rx;
 mod ofdm_tx;
 mod predistort;
 mod probe;
+pub(crate) mod resources;
 mod scope;
 #[cfg(feature = "radio")]
 mod soapy;

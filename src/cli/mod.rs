@@ -60,6 +60,7 @@ use no_soapy as devices;
 use no_soapy as live;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -118,7 +119,13 @@ pub fn main() -> ExitCode {
             voice::complain(format_args!("{}", one_line(&error.to_string())));
             return ExitCode::from(2);
         }
-        Err(help) => help.exit(),
+        // What was asked for is help, or the version.
+        Err(help) => {
+            let printed = help.print().and_then(|()| std::io::stdout().flush()).map_err(|e| Error::io("standard output", e));
+            let code = exit::code(&printed);
+            printed.err().filter(|_| code != 0).iter().for_each(|error| voice::complain(format_args!("{error}")));
+            return ExitCode::from(code);
+        }
     };
     cli.voice.set();
     interrupt::install();

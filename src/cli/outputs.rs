@@ -37,12 +37,15 @@ impl Outputs<'_> {
         self.folder.map_or(Ok(()), files::check_folder)?;
         let inputs: Vec<PathBuf> =
             self.recordings.iter().flat_map(|path| of_recording(path)).chain(self.inputs.iter().map(|path| path.to_path_buf())).collect();
-        // Where the folder is not there yet, nothing in it can be in the way.
-        let there = |path: &&Path| self.folder.is_none_or(|folder| folder.exists() || !path.starts_with(folder));
-        let written: Vec<&Path> = written.into_iter().filter(there).collect();
-        if let Some(missing) = written.iter().filter_map(|path| path.parent()).find(|p| !p.as_os_str().is_empty() && !p.is_dir()) {
+        // The one folder that is going to be made.
+        let made = |folder: &Path| folder.as_os_str().is_empty() || folder.is_dir() || self.folder == Some(folder);
+        if let Some(missing) = written.iter().filter_map(|path| path.parent()).find(|folder| !made(folder)) {
             return Err(Error::file(missing, "output", "there is no such folder"));
         }
+        files::check_apart(inputs.iter().map(PathBuf::as_path), &written)?;
+        // Where the folder is not there yet, nothing in it can be in the way.
+        let there = |path: &&Path| path.parent().is_none_or(|folder| self.folder != Some(folder) || folder.exists());
+        let written: Vec<&Path> = written.into_iter().filter(there).collect();
         files::check_outputs(inputs.iter().map(PathBuf::as_path), &written, self.force)
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::Recording;
 use super::hash::sha512;
 use super::sigmf::{self, Extension, VERSION, declare, parse_json, plain_name, read_small};
+use super::{Recording, spool};
 
 use crate::{Error, Result, files};
 
@@ -60,7 +60,8 @@ impl Pair {
     }
 
     fn open_collection(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|e| Error::io(path, e))?;
+        // A device that is no file may never answer.
+        let (file, _) = spool::open(path)?;
         let mut top = parse_json(path, &read_small(path, file)?)?;
         let bad = |place: &str, problem: String| Error::file(path, place, problem);
         let Some(Value::Object(mut collection)) = top.get_mut("collection").map(Value::take) else {
@@ -84,7 +85,7 @@ impl Pair {
                 .ok_or_else(|| bad("core:streams", format!("has no recording '{name}', which {key} names")))?;
             let meta_path = path.with_file_name(format!("{name}.sigmf-meta"));
             let hash = text(stream, "hash").ok_or_else(|| bad("core:streams", format!("'{name}' has no hash")))?;
-            let meta = File::open(&meta_path).map_err(|e| Error::io(&meta_path, e))?;
+            let (meta, _) = spool::open(&meta_path)?;
             if !sha512(&meta_path, meta)?.eq_ignore_ascii_case(&hash) {
                 let problem = format!("the hash of '{name}' is not that of {}: one of them was changed", meta_path.display());
                 return Err(bad("core:streams", problem));

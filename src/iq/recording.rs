@@ -93,7 +93,7 @@ impl Recording {
             }
             Format::Sigmf => {
                 let (meta_path, data) = sigmf::files(path);
-                let file = File::open(&meta_path).map_err(|e| Error::io(&meta_path, e))?;
+                let (file, _) = spool::open(&meta_path)?;
                 let meta = Meta::parse(&meta_path, &read_small(&meta_path, file)?)?;
                 let data = match &meta.global.dataset {
                     Some(name) => meta_path.with_file_name(name),

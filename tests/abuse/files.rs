@@ -47,9 +47,15 @@ fn no_output_is_another_output() {
         "fit t.csv -o a --json a",
         "tune tx.cf32 rx.cf32 --filter nlms --output a --json a",
         "inspect rx.cf32 --plot a.svg --json a.svg",
+        // In a folder that is not there yet.
+        "track tx.cf32 rx.cf32 --filter nlms --out new --json new/report.html",
+        "track tx.cf32 rx.cf32 --filter nlms --out ./new --json ./new/nmse.csv",
+        "simulate --samples 300 --out new --json new/tx.sigmf-meta",
     ] {
         bench.refuses(&format!("{arguments} --force"), &["is the output"]);
     }
+    bench.refuses("track tx.cf32 rx.cf32 --filter nlms --out new --json new/deeper/a.json", &["new/deeper", "no such folder"]);
+    assert!(!bench.at("new").exists());
     for arguments in
         ["track tx.cf32 rx.cf32 --filter nlms --json - --predictions -", "fit t.csv --json -", "inspect rx.cf32 --json - --plot -"]
     {

@@ -1,6 +1,6 @@
 //! Numbers that are too large for the machine, and recordings of several channels.
 
-use crate::Bench;
+use crate::{Bench, Done, done};
 
 #[test]
 fn a_budget_takes_no_more_memory_than_the_samples_need() {
@@ -40,4 +40,45 @@ fn one_channel_of_several_is_chosen_and_named() {
     assert_eq!(one["channels"]["rx"]["channels"], 2);
     bench.refuses("track m --filter nlms --channel 2", &["--channel", "got 2"]);
     assert!(!bench.works("track tx.cf32 rx.cf32 --align none --filter nlms").out().contains("channel"));
+}
+
+/// Runs the command with these words in a shell that has set a limit before.
+fn limited(bench: &Bench, limit: &str, arguments: &str) -> Done {
+    let mut shell = std::process::Command::new("sh");
+    let script = format!("{limit} && exec '{}' {arguments}", assert_cmd::cargo::cargo_bin!("kaflow").display());
+    done(shell.current_dir(bench.at("")).arg("-c").arg(script))
+}
+
+#[test]
+fn what_the_blocks_cannot_run_without_is_missed_before_they_run() {
+    let bench = Bench::new();
+    let track = "track tx.cf32 rx.cf32 --align none --filter nlms";
+    for (limit, word) in [
+        ("ulimit -f 1", "File too large"),
+        ("export TMPDIR=$PWD/nowhere", "nowhere, cannot be made: No such file"),
+        ("export TMPDIR=/proc", "/proc, cannot be made"),
+        ("ulimit -n 6", "Too many open files"),
+    ] {
+        let done = limited(&bench, limit, track);
+        assert_eq!(done.code, Some(1), "{limit}: {}", done.stderr);
+        assert_eq!(done.stderr.trim_end().lines().count(), 1, "{limit}: {}", done.stderr);
+        assert!(done.stderr.contains(word), "{limit}: {}", done.stderr);
+    }
+    // Where memory is short, something or other fails, but nothing panics.
+    for kilobytes in (40_000..120_000).step_by(20_000) {
+        let done = limited(&bench, &format!("ulimit -v {kilobytes}"), track);
+        assert!(done.code != Some(101) && !done.stderr.contains("panicked"), "{kilobytes}: {:?} {}", done.code, done.stderr);
+    }
+    assert_eq!(limited(&bench, "ulimit -f 4096", track).code, Some(0));
+}
+
+#[test]
+fn filters_that_fit_into_memory_one_by_one_must_fit_together() {
+    let bench = Bench::new();
+    let both = "track --samples 1e12 --filter fklms,norma --budget 1e7";
+    let done = limited(&bench, "ulimit -v 2000000", both);
+    assert_eq!(done.code, Some(2), "{}", done.stderr);
+    for word in ["--budget", "2 filters", "together fit", "they need 2.9 GB"] {
+        assert!(done.stderr.contains(word), "{}", done.stderr);
+    }
 }

@@ -77,10 +77,17 @@ fn what_has_no_end_is_refused() {
     let bench = Bench::new();
     let endless = std::fs::File::create(bench.at("endless.csv")).unwrap();
     endless.set_len(100 << 30).unwrap();
+    bench.works("simulate --samples 300 --out folder");
+    std::fs::remove_file(bench.at("folder/tx.sigmf-meta")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", bench.at("folder/tx.sigmf-meta")).unwrap();
     for (arguments, name) in [
         ("inspect /dev/zero --format cf32_le", "/dev/zero"),
         ("receive /dev/zero --format cf32_le", "/dev/zero"),
         ("track /dev/zero rx.cf32 --format cf32_le", "/dev/zero"),
+        ("track /dev/zero", "/dev/zero"),
+        ("track /dev/ptmx", "/dev/ptmx"),
+        ("track folder", "folder/tx.sigmf-meta"),
+        ("inspect folder/tx.sigmf-meta", "folder/tx.sigmf-meta"),
         ("track --samples 500 --filter nlms --params /dev/zero", "/dev/zero"),
         ("track --samples 500 --filter nlms --checkpoint /dev/zero --resume", "/dev/zero"),
         ("simulate --scenario /dev/zero --out s", "/dev/zero"),

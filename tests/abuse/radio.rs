@@ -16,7 +16,18 @@ fn a_live_run_replaces_nothing_that_it_reads_and_nothing_without_force() {
     bench.refuses(&format!("{LIVE} --json t.csv"), &["exists already"]);
     bench.refuses(&format!("{LIVE} --params p.toml --json p.toml --force"), &["is the input"]);
     bench.refuses(&format!("{LIVE} --out t.csv"), &["is a file"]);
+    bench.refuses(&format!("{LIVE} --cancel -"), &["-: cancel", "two files"]);
+    bench.refuses(&format!("{LIVE} --cancel /dev/null"), &["/dev/null: cancel", "two files"]);
+    bench.refuses(&format!("{LIVE} --record -"), &["is standard output; name a folder"]);
+    bench.refuses(&format!("{LIVE} --backoff nan"), &["--backoff", "got nan"]);
+    bench.refuses(&format!("{LIVE} --record new --json new/rx.sigmf-meta"), &["is the output"]);
+    bench.refuses(&format!("{LIVE} --record pair --out pair --cancel pair/rx --force"), &["is the output"]);
     bench.works(&format!("{LIVE} --json a.json"));
+    // Packets have a folder of their own, whether theirs is there already or not.
+    bench.works(&format!("{LIVE} --receive --out new"));
+    std::fs::create_dir(bench.at("there")).unwrap();
+    bench.works(&format!("{LIVE} --receive --out there"));
+    assert!(bench.at("new/packets/packets.csv").is_file() && bench.at("there/packets/packets.csv").is_file());
     assert_eq!(bench.json("a.json")["schema"], "kaflow/track");
 }
 

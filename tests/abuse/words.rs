@@ -158,3 +158,27 @@ fn an_input_that_is_out_of_range_is_blamed_itself() {
         }
     }
 }
+
+#[test]
+fn a_name_of_any_length_is_told_in_a_line_that_can_be_read() {
+    let bench = Bench::new();
+    let long = "x".repeat(50_000);
+    for arguments in [&["inspect", &long] as &[&str], &["track", "tx.cf32", "rx.cf32", "--json", &long], &["man", "--out", &long]] {
+        let done = bench.words(arguments);
+        assert_eq!(done.code, Some(2), "{}", done.stderr);
+        assert!(done.stderr.len() < 3000, "{}: {} bytes", arguments[0], done.stderr.len());
+        harmless(arguments[0], &done.stderr);
+    }
+}
+
+#[test]
+fn help_that_cannot_be_printed_is_a_failure() {
+    let bench = Bench::new();
+    for arguments in ["--help", "track --help", "--version", "completions bash", "man"] {
+        let mut command = bench.command(&arguments.split_whitespace().collect::<Vec<_>>());
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = command.stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("standard output: No space left"), "{arguments}");
+    }
+}

@@ -15,6 +15,9 @@ fn a_wrong_study_gets_one_line_and_leaves_nothing_behind() {
             "none/*.sigmf-meta: recordings: there is no such file or folder",
         ),
         (format!("{nlms}{input}grid.snr = [1]\n"), "unknown field `snr`"),
+        (format!("{nlms}{input}grid.snr_db = [20, nan]\n"), "snr_db must be a finite number"),
+        (format!("{nlms}{input}set.snr_db = -inf\n"), "snr_db must be a finite number"),
+        (format!("{input}[[filter]]\nname = \"nlms\"\nset.mu = nan\n"), "mu must be a finite number"),
         (format!("{nlms}{input}grid.snr_db = []\n"), "snr_db must be a list of at least one value"),
         (format!("{nlms}{input}grid.snr_db = {{ from = 1, to = 2 }}\n"), "{ from, to, steps, log }"),
         (format!("{nlms}{input}grid.\"amplifier.ibo_db\" = [1, \"x\"]\n"), "invalid type: string"),
@@ -64,4 +67,35 @@ fn a_wrong_shard_is_refused_by_the_name_it_was_given() {
     assert!(stderr(&study.study("plan", &[]).code(2)).contains("--force"));
     assert!(stderr(&study.study("plan", &["--max-tasks", "17"]).code(2)).contains("18 tasks, the limit is 17"));
     study.study("plan", &["--force"]).success();
+}
+
+#[test]
+#[cfg(unix)]
+fn a_study_writes_over_nothing_that_it_is_made_of() {
+    use std::os::unix::fs::symlink;
+    let scenario = "[[input]]\nscenario = \"bed.toml\"\n";
+    let study = Study::new(&format!("filters = [\"nlms\"]\n{scenario}"));
+    study.kaflow(&["simulate", "--preset", "d", "--samples", "500", "--out", "d"]).assert().success();
+    std::fs::rename(study.path("d/scenario.toml"), study.path("bed.toml")).unwrap();
+    std::fs::create_dir_all(study.path("s.results/tasks")).unwrap();
+    let refused = |command: &str, words: &[&str], name: &str, target: &str, word: &str| {
+        let before = study.path(target).is_file().then(|| study.read(target));
+        symlink(if before.is_some() { study.path(target) } else { target.into() }, study.path(name)).unwrap();
+        let said = stderr(&study.study(command, words).code(2));
+        assert!(said.contains(word) && said.lines().count() == 1, "{command}: {said}");
+        assert_eq!(study.path(target).is_file().then(|| study.read(target)), before, "{command}");
+        std::fs::remove_file(study.path(name)).unwrap();
+    };
+    let tasks = "s.results/tasks/0000000-0000000.ndjson";
+    refused("plan", &["--force"], "s.results/plan.ndjson", "s.toml", "is the input s.toml");
+    refused("run", &[], tasks, "bed.toml", "is the input");
+    // What has no end, and what is no result.
+    refused("run", &[], tasks, "/dev/zero", "is no regular file");
+    std::fs::write(study.path("s.results/tasks/0000000-0000001.ndjson"), "x".repeat(3 << 20)).unwrap();
+    assert!(stderr(&study.study("run", &[]).code(2)).contains("line 1: is no result: it is too long"));
+    std::fs::remove_file(study.path("s.results/tasks/0000000-0000001.ndjson")).unwrap();
+    study.study("run", &[]).success();
+    refused("merge", &["--force"], "s.results/table.csv", "bed.toml", "is the input");
+    refused("submit", &["--slurm", "--dry-run", "--force"], "s.results/submit.sh", "s.toml", "is the input s.toml");
+    study.study("merge", &[]).success();
 }

@@ -189,6 +189,7 @@ impl Session<'_> {
         let advance = self.args.filters.advance.or(self.args.linearize.advance());
         let sight = input::Sight { taps: self.args.filters.taps, advance, equalize: false };
         let survey = input::of_frame(self.frame, sight)?;
+        filters::fit(self.choices, self.args.radio.channel.len(), &survey, u64::MAX)?;
         let radio = Radio::open(config)?;
         let (rate, health, devices) = (radio.rate(), radio.health(), radio.devices());
         let centre = config.rx.as_ref().and_then(|rx| rx.frequency).unwrap_or(config.frequency);

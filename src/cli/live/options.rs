@@ -1,6 +1,6 @@
 //! The command line of `kaflow live`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::linearize::LinearizeArgs;
 use super::radio::{RadioArgs, Wish};
@@ -11,7 +11,7 @@ use crate::cli::run::arguments::{FilterArgs, OutputArgs};
 use crate::cli::run::dashboard::ServeArgs;
 use crate::cli::run::report;
 use crate::cli::typed::whole;
-use crate::{Error, Result, iq, ofdm};
+use crate::{Error, Result, files, iq, ofdm};
 
 /// Track a channel live: transmit clipped OFDM, receive it, and predict what is received, with any SoapySDR radio.
 ///
@@ -107,21 +107,25 @@ pub(in crate::cli) struct Args {
 impl Args {
     /// Refuses outputs that could not be written in the end, or that are in the way.
     pub(super) fn check_outputs(&self, sweep: bool) -> Result<()> {
+        if let Some(name) = self.cancel.as_ref().filter(|name| files::flows(name)) {
+            return Err(Error::file(name, "cancel", "must be the name of a recording, which is two files"));
+        }
         let mut files = report::files_of(&self.output);
         let names: &[&str] = if sweep { &["sweep.csv", "am-am.csv", "am-am.svg", "am-am.png"] } else { &[] };
         files.extend(self.output.out.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))));
-        if self.receive.is_some() {
-            files.extend(self.output.out.iter().flat_map(|folder| Listener::files(&folder.join(super::PACKETS))));
-        }
         files.extend(self.output.out.iter().flat_map(|folder| self.linearize.files(folder)));
         files.extend(self.cancel.iter().flat_map(|name| <[PathBuf; 2]>::from(iq::sigmf::files(name))));
-        let (force, recordings) = (self.output.force, self.tx.iter().map(PathBuf::as_path).collect());
-        let inputs = self.params.iter().map(PathBuf::as_path).collect();
-        Outputs { recordings, inputs, files, folder: self.output.out.as_deref(), force }.check()?;
-        let Some(folder) = &self.record else { return Ok(()) };
-        let endings = ["tx.sigmf-meta", "tx.sigmf-data", "rx.sigmf-meta", "rx.sigmf-data", "pair.sigmf-collection"];
-        let (recordings, files) = (self.tx.iter().map(PathBuf::as_path).collect(), endings.map(|name| folder.join(name)).to_vec());
-        Outputs { recordings, files, folder: Some(folder), force, ..Outputs::default() }.check()
+        let names = ["tx.sigmf-meta", "tx.sigmf-data", "rx.sigmf-meta", "rx.sigmf-data", "pair.sigmf-collection"];
+        let recorded: Vec<PathBuf> = self.record.iter().flat_map(|folder| names.map(|name| folder.join(name))).collect();
+        let heard = self.output.out.as_ref().filter(|_| self.receive.is_some()).map(|out| out.join(super::PACKETS));
+        let packets: Vec<PathBuf> = heard.iter().flat_map(|folder| Listener::files(folder)).collect();
+        let all: Vec<&Path> = files.iter().chain(&recorded).chain(&packets).map(PathBuf::as_path).collect();
+        files::check_apart([], &all)?;
+        let folders = [(files, self.output.out.as_deref()), (recorded, self.record.as_deref()), (packets, heard.as_deref())];
+        folders.into_iter().try_for_each(|(files, folder)| {
+            let (recordings, inputs) = (self.tx.iter().map(PathBuf::as_path), self.params.iter().map(PathBuf::as_path));
+            Outputs { recordings: recordings.collect(), inputs: inputs.collect(), files, folder, force: self.output.force }.check()
+        })
     }
 
     /// Whether there is nothing to track, as no frame is known.
@@ -160,6 +164,9 @@ impl Args {
             if let Some(value) = value.filter(|v| !(v.is_finite() && *v > 0.0)) {
                 return Err(Error::parameter(name, "more than 0", value));
             }
+        }
+        if !self.backoff.is_finite() {
+            return Err(Error::parameter("backoff", "a number of dB", self.backoff));
         }
         let missing = |name: &str| {
             let problem = "given, with an explicit driver=..., such as driver=kaflow-testbed or what `kaflow devices` lists";

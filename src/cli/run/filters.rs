@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::memory;
+use super::{input::Survey, memory};
 use crate::{
     Error, Result, files,
     filter::{
@@ -50,17 +50,22 @@ impl Choice {
     /// As [`settle`](Self::settle) for a stream of so many samples: memory for more centres is not taken.
     pub(in crate::cli) fn settle_for(&self, power: f64, advance: usize, samples: u64) -> Result<(Settings, Box<dyn Tracker<f32>>)> {
         let settings = self.settings(&self.given, power, advance)?;
-        let built = match settings.optional("budget")?.filter(|&budget| budget > samples as f64 && budget.fract() == 0.0) {
-            None => settings.clone(),
-            Some(_) => {
-                let mut given = self.given.clone();
-                given.insert("budget".into(), Value::Number(samples.max(1) as f64));
-                self.settings(&given, power, advance)?
-            }
-        };
+        let built = self.built(&settings, power, advance, samples)?;
         memory::check([&built], self.taps)?;
         let tracker = registry::tracker(&built, self.taps).map_err(|error| self.blame(error, power))?;
         Ok((settings, tracker))
+    }
+
+    /// What is built of these settings.
+    fn built(&self, settings: &Settings, power: f64, advance: usize, samples: u64) -> Result<Settings> {
+        match settings.optional("budget")?.filter(|&budget| budget > samples as f64 && budget.fract() == 0.0) {
+            None => Ok(settings.clone()),
+            Some(_) => {
+                let mut given = self.given.clone();
+                given.insert("budget".into(), Value::Number(samples.max(1) as f64));
+                self.settings(&given, power, advance)
+            }
+        }
     }
 
     fn settings(&self, given: &Values, power: f64, advance: usize) -> Result<Settings> {
@@ -130,6 +135,17 @@ pub(in crate::cli) fn choose(wanted: &Wanted<'_>, kind: &'static str, known: &[&
         })?;
     }
     Ok(choices)
+}
+
+/// Refuses filters that fit into memory one by one, but not all at once, each `times` over.
+pub(in crate::cli) fn fit(choices: &[Choice], times: usize, survey: &Survey, samples: u64) -> Result<()> {
+    let build = |choice: &Choice| {
+        let settings = choice.settings(&choice.given, survey.power, survey.advance)?;
+        choice.built(&settings, survey.power, survey.advance, samples)
+    };
+    let built = choices.iter().map(build).collect::<Result<Vec<Settings>>>()?;
+    let taps = choices.first().map_or(0, |choice| choice.taps);
+    memory::check(std::iter::repeat_n(&built, times).flatten(), taps)
 }
 
 /// Parameters by filter: a table for each.

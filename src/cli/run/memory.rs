@@ -3,29 +3,26 @@
 use crate::filter::registry::Settings;
 use crate::{Error, Result};
 
-/// Refuses filters that need more memory than there is.
+/// Refuses filters of one run that together need more memory than there is.
 pub(in crate::cli) fn check<'a>(settings: impl IntoIterator<Item = &'a Settings>, taps: usize) -> Result<()> {
-    let Some(available) = available() else { return Ok(()) };
-    let mut left = available;
-    for settings in settings {
-        let needed = bytes(settings, taps);
-        if needed > left {
-            let gb = |bytes: f64| format!("{:.1} GB", bytes / 1e9);
-            let (name, value) = match settings.number("budget") {
-                Ok(budget) => ("budget", budget),
-                Err(_) => ("taps", taps as f64),
-            };
-            let expected = format!(
-                "so small that {} fits into the {} of memory that are free (it needs {})",
-                settings.recipe().name,
-                gb(left),
-                gb(needed)
-            );
-            return Err(Error::parameter(name, expected, value));
-        }
-        left -= needed;
-    }
-    Ok(())
+    available().map_or(Ok(()), |available| fit(settings, taps, available))
+}
+
+fn fit<'a>(settings: impl IntoIterator<Item = &'a Settings>, taps: usize, available: f64) -> Result<()> {
+    let all: Vec<(&Settings, f64)> = settings.into_iter().map(|settings| (settings, bytes(settings, taps))).collect();
+    let needed: f64 = all.iter().map(|(_, bytes)| bytes).sum();
+    let Some((largest, _)) = all.iter().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|_| needed > available) else { return Ok(()) };
+    let gb = |bytes: f64| format!("{:.1} GB", bytes / 1e9);
+    let (name, value) = match largest.number("budget") {
+        Ok(budget) => ("budget", budget),
+        Err(_) => ("taps", taps as f64),
+    };
+    let (filters, fit, need) = match all.len() {
+        1 => (largest.recipe().name.to_owned(), "fits", "it needs"),
+        count => (format!("{count} filters, the largest of them {},", largest.recipe().name), "together fit", "they need"),
+    };
+    let expected = format!("so small that {filters} {fit} into the {} of memory that are free ({need} {})", gb(available), gb(needed));
+    Err(Error::parameter(name, expected, value))
 }
 
 /// About as many bytes as a filter takes, rather more: centres, and what grows with the square of the weights.
@@ -60,14 +57,21 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_with_its_name() {
-        let with = |name: &str, budget: f64| {
+        let settings = |name: &str, budget: f64| {
             let given = Values::from([("budget".into(), Value::Number(budget))]);
-            check([&recipe(name).unwrap().settle_stream(&given, 1.0, 4).unwrap()], 4)
+            recipe(name).unwrap().settle_stream(&given, 1.0, 4).unwrap()
         };
+        let with = |name: &str, budget: f64| check([&settings(name, budget)], 4);
         assert!(with("fklms", 5000.0).is_ok() && with("krlst", 100.0).is_ok());
         if available().is_some() {
             let error = with("fklms", 1e15).unwrap_err().to_string();
             assert!(error.starts_with("budget must be so small that fklms fits"), "{error}");
         }
+        // Each alone fits, both together do not.
+        let (fklms, norma) = (settings("fklms", 1e7), settings("norma", 0.5e7));
+        assert!(fit([&fklms], 4, 2e9).is_ok() && fit([&norma], 4, 2e9).is_ok());
+        let error = fit([&norma, &fklms], 4, 2e9).unwrap_err().to_string();
+        assert!(error.starts_with("budget must be so small that 2 filters, the largest of them fklms, together fit"), "{error}");
+        assert!(error.contains("(they need 2.2 GB)") && error.ends_with("got 10000000"), "{error}");
     }
 }

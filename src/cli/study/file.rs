@@ -148,12 +148,22 @@ impl Seeds {
     }
 }
 
+/// A number that is not finite is read as nothing at all, which TOML does not have.
+pub(super) fn check_finite<'a>(name: &str, values: impl IntoIterator<Item = &'a Value>) -> Result<()> {
+    values.into_iter().try_for_each(|value| match value {
+        Value::Null => Err(Error::parameter(name, "a finite number", "one that is not")),
+        Value::Array(values) => check_finite(name, values),
+        Value::Object(values) => check_finite(name, values.values()),
+        _ => Ok(()),
+    })
+}
+
 impl Several {
     /// The values of `name`, of which there is at least one.
     pub(super) fn values(&self, name: &str) -> Result<Vec<Value>> {
         match self {
             Self::List(list) if list.is_empty() => Err(Error::parameter(name, "a list of at least one value", "an empty one")),
-            Self::List(list) => Ok(list.clone()),
+            Self::List(list) => check_finite(name, list).map(|()| list.clone()),
             Self::Steps { from, to, steps, log } => {
                 if !(2..=STEPS).contains(steps) {
                     return Err(Error::parameter(format!("{name}.steps"), format!("between 2 and {STEPS}"), steps));

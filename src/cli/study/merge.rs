@@ -12,7 +12,7 @@ use super::plan::{Named, Plan};
 use super::results::{Folder, Record, ranges};
 use crate::cli::json;
 use crate::cli::run::report::{escape, html};
-use crate::files::{Output, check_free};
+use crate::files::Output;
 use crate::{Error, Result, files, plot};
 
 /// Check that all tasks are there, once, and make one table of them
@@ -58,7 +58,7 @@ pub(super) fn run(args: Args) -> Result<()> {
     let pictures = pictures::NAMES.iter().flat_map(|name| plot::files(&path(name)));
     let outputs: Vec<PathBuf> =
         ["table.csv", "table.ndjson", "report.html", "merge.json"].iter().map(|name| path(name)).chain(pictures).collect();
-    outputs.iter().try_for_each(|output| check_free(output, args.force))?;
+    plan.check(&(0..plan.tasks()), &folder.path, outputs, args.force)?;
 
     let merged = Merged::read(&plan, &folder)?;
     let missing = || (0..plan.tasks()).filter(|&task| merged.rows[task as usize].is_none());

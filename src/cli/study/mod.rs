@@ -49,8 +49,8 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use crate::Result;
 use crate::cli::typed::whole;
-use crate::{Error, Result};
 use plan::Plan;
 use results::Folder;
 
@@ -123,8 +123,8 @@ fn print_plan(args: &PlanArgs) -> Result<()> {
     let plan = args.study.plan()?;
     let folder = args.study.folder();
     let path = folder.path.join("plan.ndjson");
-    crate::files::check_free(&path, args.force)?;
-    std::fs::create_dir_all(&folder.path).map_err(|e| Error::io(&folder.path, e))?;
+    plan.check(&(0..plan.tasks()), &folder.path, vec![path.clone()], args.force)?;
+    crate::files::make_folder(&folder.path)?;
     plan.write(&path, args.force)?;
     let shown = |task: &u64| plan.tasks() <= PRINTED || *task < PRINTED / 2 || *task >= plan.tasks() - PRINTED / 2;
     say!("{:>8}  {:<24} {:<10} parameters", "task", "input", "filter");

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::file::Seeds;
+use crate::cli::outputs::Outputs;
 use crate::cli::recordings::RecordingArgs;
 use crate::cli::run::filters::{self, Choice, Wanted, choose};
 use crate::cli::run::input::{Align, Origin, Sight};
@@ -25,6 +27,8 @@ pub(super) struct Plan {
     pub(super) families: Vec<Family>,
     /// Relative paths start here.
     pub(super) folder: PathBuf,
+    /// The files that it was read from.
+    pub(super) read: Vec<PathBuf>,
 }
 
 /// A name and the values that it takes.
@@ -279,6 +283,23 @@ impl Plan {
             filter: family.recipe.name,
             parameters: family.named(point),
         }
+    }
+
+    /// Refuses files to be written to `folder` that are there already, each other, or what some tasks are made of.
+    pub(super) fn check(&self, tasks: &Range<u64>, folder: &Path, files: Vec<PathBuf>, force: bool) -> Result<()> {
+        let of_a_case = self.tasks_of_a_case();
+        let cases = tasks.start / of_a_case..tasks.end.div_ceil(of_a_case);
+        let recordings = cases.flat_map(|case| {
+            let Place { input, case, .. } = self.place(case * of_a_case);
+            let pair = match &self.inputs[input].kind {
+                Kind::Bed(..) => None,
+                Kind::Recordings { pairs, .. } => pairs.get(case as usize),
+            };
+            pair.into_iter().flat_map(|(tx, rx)| std::iter::once(tx).chain(rx)).map(|path| self.folder.join(path))
+        });
+        let recordings: Vec<PathBuf> = recordings.collect();
+        let (recordings, inputs) = (recordings.iter().map(PathBuf::as_path).collect(), self.read.iter().map(PathBuf::as_path).collect());
+        Outputs { recordings, inputs, files, folder: Some(folder), force }.check()
     }
 
     /// Writes a line for each task.

@@ -31,9 +31,19 @@ impl Plan {
             return Err(at("advance", Error::parameter("advance", format!("less than the {} taps", found.taps), advance)));
         }
         let sight = Sight { taps: found.taps, advance: found.advance, equalize: found.equalize };
-        let mut plan = Self { name, id: String::new(), sight, skip: found.skip, inputs: Vec::new(), families: Vec::new(), folder };
+        let mut plan = Self {
+            name,
+            id: String::new(),
+            sight,
+            skip: found.skip,
+            inputs: Vec::new(),
+            families: Vec::new(),
+            folder,
+            read: vec![path.to_owned()],
+        };
         let mut described = vec![json!({"taps": found.taps, "advance": found.advance, "equalize": found.equalize, "skip": found.skip})];
         for (i, input) in found.input.into_iter().enumerate() {
+            plan.read.extend(input.scenario.iter().map(|scenario| plan.folder.join(scenario)));
             let input = read_input(input, &plan.folder).map_err(|e| at(&format!("input {}", i + 1), e))?;
             if plan.inputs.iter().any(|other| other.name == input.name) {
                 return Err(at(
@@ -130,6 +140,7 @@ fn read_input(found: file::Input, folder: &Path) -> Result<Input> {
             return Err(Error::Data("the scenario cannot be written down".into()));
         };
         for (name, value) in found.set.clone() {
+            file::check_finite(&name, [&value])?;
             assign(&mut base, &name, value)?;
         }
         if found.grid.contains_key("seed") || found.set.contains_key("seed") {
@@ -169,6 +180,7 @@ fn read_family(found: file::Family, max_tasks: u64) -> Result<(Family, Value)> {
     let known = filters::streams();
     let recipe = registry::recipe(&found.name).ok().filter(|r| r.tracks());
     let recipe = recipe.ok_or_else(|| Error::unknown("filter", &found.name, &known))?;
+    found.set.iter().try_for_each(|(name, value)| file::check_finite(name, [value]))?;
     let axes = read_axes(&found.grid)?;
     let mut draws = Vec::new();
     let ranges: Vec<(String, Ends)> = found.random.iter().flat_map(|r| r.range.iter().map(|(name, ends)| (name.clone(), *ends))).collect();

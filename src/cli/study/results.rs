@@ -16,6 +16,9 @@ use crate::{Error, Result};
 pub(super) const SCHEMA: &str = "kaflow/study-task";
 pub(super) const SCHEMA_VERSION: u64 = 1;
 
+/// Bytes of a line are fewer.
+const LONGEST: u64 = 1 << 20;
+
 /// A line: what a task has found, and where that comes from. Read back, only what a merge looks at is kept.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Record<'a> {
@@ -73,14 +76,23 @@ impl Folder {
         Self { path: out.map_or_else(|| study.with_extension("results"), Path::to_owned) }
     }
 
+    /// The folder of the results.
+    pub(super) fn tasks(&self) -> PathBuf {
+        self.path.join("tasks")
+    }
+
+    /// The file of the results of these tasks.
+    pub(super) fn shard(&self, tasks: &Range<u64>) -> PathBuf {
+        self.tasks().join(format!("{:07}-{:07}.ndjson", tasks.start, tasks.end.saturating_sub(1)))
+    }
+
     pub(super) fn create(&self) -> Result<()> {
-        let tasks = self.path.join("tasks");
-        std::fs::create_dir_all(&tasks).map_err(|e| Error::io(tasks, e))
+        crate::files::make_folder(&self.tasks())
     }
 
     /// The files of results by the tasks that they are for; their names say it, so that nobody has to open the others.
     fn files(&self) -> Result<Vec<(Range<u64>, PathBuf)>> {
-        let folder = self.path.join("tasks");
+        let folder = self.tasks();
         let entries = match std::fs::read_dir(&folder) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(|e| Error::io(&folder, e))?,
@@ -104,11 +116,18 @@ impl Folder {
     pub(super) fn read(&self, plan: &Plan, range: &Range<u64>, mut each: impl FnMut(Record<'_>, &Path, u64) -> Result<()>) -> Result<()> {
         for (_, path) in self.files()?.iter().filter(|(own, _)| own.start < range.end && range.start < own.end) {
             let io = |e| Error::io(path, e);
+            // Others than files may have no end, or never begin.
+            if !std::fs::metadata(path).map_err(io)?.is_file() {
+                return Err(Error::file(path, "results", "is no regular file"));
+            }
             let mut reader = BufReader::with_capacity(1 << 18, File::open(path).map_err(io)?);
             let (mut line, mut number) = (Vec::new(), 0);
             loop {
                 line.clear();
-                reader.read_until(b'\n', &mut line).map_err(io)?;
+                (&mut reader).take(LONGEST).read_until(b'\n', &mut line).map_err(io)?;
+                if line.len() as u64 == LONGEST {
+                    return Err(Error::file(path, format!("line {}", number + 1), "is no result: it is too long"));
+                }
                 // A last line without an end is being written, or was when its process was killed.
                 if line.last() != Some(&b'\n') {
                     break;
@@ -147,7 +166,7 @@ impl Shard {
     /// Opens the file of these tasks, alone: whoever else runs them is waited for. What a process that was killed left of its last line is
     /// cut off.
     pub(super) fn open(folder: &Folder, tasks: &Range<u64>) -> Result<Self> {
-        let path = folder.path.join("tasks").join(format!("{:07}-{:07}.ndjson", tasks.start, tasks.end.saturating_sub(1)));
+        let path = folder.shard(tasks);
         let io = |e| Error::io(&path, e);
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(io)?;
         match file.try_lock() {

@@ -106,6 +106,8 @@ impl Done {
 /// Does what is left of `range`, or of `only` in it. Where something could not be read the others are done all the same, and it is left for
 /// the next time.
 pub(super) fn execute(plan: &Plan, folder: &Folder, range: &Range<u64>, only: Option<&[u64]>, cores: usize) -> Result<Done> {
+    // What was done before is added to.
+    plan.check(range, &folder.tasks(), vec![folder.shard(range)], true)?;
     folder.create()?;
     let shard = Shard::open(folder, range)?;
     let mut done = Done::default();
@@ -121,7 +123,7 @@ pub(super) fn execute(plan: &Plan, folder: &Folder, range: &Range<u64>, only: Op
         Some(only) => only.iter().copied().filter(left).collect(),
         None => range.clone().filter(left).collect(),
     };
-    let (runner, full, first) = (Runner::new(plan), AtomicBool::new(false), Mutex::new(None));
+    let (runner, full, first) = (Runner::new(plan, cores.min(todo.len())), AtomicBool::new(false), Mutex::new(None));
     let bar = progress::pieces(todo.len() as u64, "study");
     let work = |k: usize| {
         // A full disk is not going to be less full for the next task.

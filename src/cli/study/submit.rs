@@ -83,7 +83,7 @@ pub(super) fn run(args: Args) -> Result<()> {
     let plan = args.study.plan()?;
     let folder = args.study.folder();
     let script = folder.path.join(if args.slurm { "submit.sh" } else { "job.json" });
-    files::check_free(&script, args.force)?;
+    plan.check(&(0..plan.tasks()), &folder.path, vec![script.clone()], args.force)?;
     if args.kubernetes && parent(&folder.path) != parent(&args.study.study) {
         return Err(Error::parameter("out", "beside the study: one volume holds both", folder.path.display()));
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::plan::Plan;
 use super::results::Record;
 use crate::blocks::Track;
-use crate::cli::run::{input, report};
+use crate::cli::run::{filters, input, report};
 use crate::cli::{interrupt, provenance};
 use crate::flowgraphs::track::{self as graph, Filter, Watch};
 use crate::{Error, Result};
@@ -19,6 +19,8 @@ pub(super) struct Runner<'a> {
     host: String,
     cpu: String,
     command: String,
+    /// Tasks that run at a time.
+    cores: usize,
     /// The last inputs with their hashes: tasks on the same one follow each other.
     hashes: Mutex<Vec<((usize, u64), String)>>,
 }
@@ -37,9 +39,9 @@ struct Found {
 }
 
 impl<'a> Runner<'a> {
-    pub(super) fn new(plan: &'a Plan) -> Self {
+    pub(super) fn new(plan: &'a Plan, cores: usize) -> Self {
         let cpu = format!("{} {}", std::env::consts::ARCH, crate::simd::Level::current());
-        Self { plan, host: provenance::host(), cpu, command: provenance::command(), hashes: Mutex::default() }
+        Self { plan, host: provenance::host(), cpu, command: provenance::command(), cores, hashes: Mutex::default() }
     }
 
     /// Does a task; none where it was interrupted. What the data are to blame for is a result, what the machine is to blame for an error:
@@ -52,7 +54,7 @@ impl<'a> Runner<'a> {
         let (found, error) = match self.track(number, &origin) {
             Ok(None) => return Ok(None),
             Ok(Some(found)) => (found, None),
-            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(error @ (Error::Io { .. } | Error::Device(_))) => return Err(error),
             Err(error) => (Found::default(), Some(error.to_string())),
         };
         let input_sha256 = self.hash((place.input, place.case), &origin)?;
@@ -87,6 +89,8 @@ impl<'a> Runner<'a> {
         let choice = plan.families[place.family].choice(place.point, plan.sight.taps)?;
         let (source, survey) = input::open(origin, plan.sight)?;
         let row = survey.row(plan.skip)?;
+        // Another machine, or fewer tasks at a time, may do it.
+        filters::fit(std::slice::from_ref(&choice), self.cores, &survey, survey.total).map_err(|error| Error::Device(error.to_string()))?;
         let (settings, tracker) = choice.settle_for(survey.power, survey.advance, survey.total)?;
         let track = Track::new(tracker).metrics_every(row, plan.skip);
         let filters = vec![vec![Filter { name: choice.recipe.name.into(), track, prediction: None, error: None }]];

@@ -108,6 +108,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let sight = input::Sight { taps: args.filters.taps, advance: args.filters.advance, equalize: args.input.equalize };
     let (source, survey) = input::open(&origin, sight)?;
     let row = survey.row(output.skip)?;
+    filters::fit(&choices, 1, &survey, survey.total)?;
     output.out.as_deref().map_or(Ok(()), files::make_folder)?;
     let settle = |choice: &Choice| choice.settle_for(survey.power, survey.advance, survey.total);
     let (settings, trackers): (Vec<Settings>, Vec<_>) = choices.iter().map(settle).collect::<Result<Vec<_>>>()?.into_iter().unzip();

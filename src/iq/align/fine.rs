@@ -27,6 +27,9 @@ const TOLERANCE: f64 = 0.02;
 /// Paths weaker than this share of the power do not count.
 const NEGLIGIBLE: f64 = 1e-3;
 
+/// Blocks in which less was sent than this share of the loudest one's say nothing of single paths.
+const QUIET: f64 = 0.05;
+
 /// The most confidence there is in a delay that may belong to a neighbouring path, or to noise.
 const VAGUE: f64 = 0.85;
 
@@ -86,8 +89,10 @@ pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delay: i64, carrier: &Car
     let shifted = spectrum.delayed(fraction);
     let solved = blocks(&shifted, rx, &range, length);
     let taps: Vec<Vec<Complex64>> = solved.iter().map(|block| block.solve(grid)).collect();
-    // Where little was sent the taps are anything.
-    let weights = || solved.iter().map(|block| block.gram[grid.first][grid.first].re);
+    // Where little was sent the taps are anything: of the tails of a burst next to it, paths are nearly dependent, and a fit of noise has any strength.
+    let sent = |block: &Equations| block.gram[grid.first][grid.first].re;
+    let most = solved.iter().map(sent).fold(0.0, f64::max);
+    let weights = || solved.iter().map(|block| Some(sent(block)).filter(|&sent| sent > QUIET * most).unwrap_or(0.0));
     let strength: Vec<f64> = (0..grid.paths).map(|i| taps.iter().zip(weights()).map(|(h, w)| w * h[i].norm_sqr()).sum()).collect();
     let strongest = argmax(&strength);
     let first = strength.iter().position(|&s| s >= strength[strongest] / 16.0).unwrap_or(strongest);
@@ -95,7 +100,7 @@ pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delay: i64, carrier: &Car
     let chance = strength[..first].iter().any(|&s| s > strength[strongest] / 100.0) || 8.0 * strength[first] < strength[strongest];
     // Neighbouring paths of an oversampled signal look like one between them.
     let (alike, own) = solved.iter().fold((Complex64::default(), 0.0), |sum, b| (sum.0 + b.gram[0][1], sum.1 + b.gram[0][0].re));
-    let oversampled = alike.norm_sqr() > 0.4 * own * own;
+    let oversampled = alike.norm_sqr() > if grid.paths > 1 { 0.1 } else { 0.4 } * own * own;
     let origin = (delay - BEFORE) as f64 + grid.first as f64 + fraction;
 
     // What the grid leaves over tells the DC and how much was explained.
