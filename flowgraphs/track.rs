@@ -43,8 +43,8 @@ use crate::{
 pub enum Source {
     /// Two recordings, and what brings them into step.
     Recordings(Recording, Recording, Synchroniser),
-    /// A recording of what was received while a transmitter repeated a frame.
-    Repeated(Vec<Complex32>, Recording),
+    /// What follows a frame that a transmitter repeats, and a recording of what was received meanwhile.
+    Repeated(Synchroniser, Recording),
     /// The simulated test bed, in step by nature.
     Bed(Box<TestBed>),
     /// A radio that repeats a frame of an rms of about 1 with this amplitude; full scale is 1.
@@ -92,7 +92,7 @@ impl Source {
         Ok(match self {
             Self::Recordings(_, _, sync) => sync.clone().advance(early.0, early.1),
             Self::Bed(_) => Synchroniser::delay(0).advance(early.0, early.1),
-            Self::Repeated(frame, _) => Synchroniser::repeated(frame.clone())?.advance_up_to(advance),
+            Self::Repeated(sync, _) => sync.clone().advance_up_to(advance),
             #[cfg(feature = "radio")]
             Self::Radio(radio, frame, _) => {
                 let sync = Synchroniser::repeated(frame.clone())?.advance_up_to(advance);

@@ -12,7 +12,7 @@ use super::typed::whole;
 use crate::dpd::{Learner, Model, Options, Path, Table, predistort};
 use crate::dsp::{db, wide};
 use crate::flowgraphs::track::Source;
-use crate::iq::{Pairs, Recording, Synchroniser};
+use crate::iq::{Pairs, Recording};
 use crate::metrics::{Band, Linearity, linearity};
 use crate::{Complex64, Error, Result, files};
 
@@ -167,7 +167,7 @@ fn read(args: &Args) -> Result<Pair> {
     let (source, survey) = input::open(&args.pair.origin(), sight)?;
     let (tx, mut rx, mut sync) = match source {
         Source::Recordings(tx, rx, sync) => (Some(tx), rx, sync),
-        Source::Repeated(frame, rx) => (None, rx, Synchroniser::repeated(frame)?),
+        Source::Repeated(sync, rx) => (None, rx, sync),
         _ => return Err(Error::Data("a pair of recordings is needed".into())),
     };
     if let Some(mut tx) = tx {

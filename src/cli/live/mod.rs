@@ -221,7 +221,7 @@ impl Session<'_> {
         let mut subject = Subject {
             source: read_back::ends(config),
             level: None,
-            facts: read_back::facts(config, rate, &devices),
+            facts: read_back::facts(config, &radio),
             sample_rate: Some(rate),
             real: false,
             waveform: self.waveform.clone().map(|config| Waveform { config, sent: Sent::Repeated(self.frame.to_vec()) }),

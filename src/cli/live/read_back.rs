@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use soapysdr::Direction;
 
 use super::recorder;
-use crate::blocks::{Devices, End, RadioConfig, ReadBack};
+use crate::blocks::{Devices, End, Radio, RadioConfig, ReadBack};
 
 /// Facts by name, for the report and for JSON.
 type Facts = Vec<(&'static str, Value)>;
@@ -34,9 +34,10 @@ pub(super) fn ends(config: &RadioConfig) -> String {
 }
 
 /// What the report says of the radio: as it was read back from it, where it tells, and what was asked for.
-pub(super) fn facts(config: &RadioConfig, rate: f64, devices: &Devices) -> Facts {
-    let mut facts = vec![("date", json!(recorder::now())), ("device", json!(ends(config))), ("rate_hz", json!(rate))];
-    facts.extend(ENDS.into_iter().filter_map(|(name, direction)| Some((name, fact(config, devices, direction)?))));
+pub(super) fn facts(config: &RadioConfig, radio: &Radio) -> Facts {
+    let mut facts = vec![("date", json!(recorder::now())), ("device", json!(ends(config))), ("rate_hz", json!(radio.rate()))];
+    facts.push(("one_clock", json!(radio.one_clock())));
+    facts.extend(ENDS.into_iter().filter_map(|(name, direction)| Some((name, fact(config, &radio.devices(), direction)?))));
     facts
 }
 

@@ -68,6 +68,9 @@ const LOOK: usize = 1 << 16;
 /// The key of a recording whose samples are in step with those of its partner.
 const ALIGNED: &str = "kaflow:aligned";
 
+/// The key of a recording whose receiver had the transmitter's clock.
+pub(in crate::cli) const ONE_CLOCK: &str = "kaflow:one_clock";
+
 /// The key of a recording that is one frame, which its transmitter repeated.
 pub(in crate::cli) const REPEATED: &str = "kaflow:repeated";
 
@@ -139,7 +142,8 @@ pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Sur
         let config = tx.meta().global.extra.get(WAVEFORM).and_then(|value| serde_json::from_value(value.clone()).ok());
         let waveform = config.map(|config| Waveform { config, sent: Sent::Repeated(frame.clone()) });
         let survey = Survey { sample_rate, total: rx.len(), source, waveform, channels, ..of_frame(&frame, sight)? };
-        return Ok((Source::Repeated(frame, rx), survey));
+        let sync = Synchroniser::repeated(frame)?;
+        return Ok((Source::Repeated(if says(&rx, ONE_CLOCK) { sync.one_clock() } else { sync }, rx), survey));
     }
     let (sync, found) = match align {
         Align::None => (Synchroniser::delay(0), None),
