@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{Args, CLEANED};
+use super::{Args, CLEANED, DEFAULT};
 use crate::blocks::Summary;
 use crate::dsp::db;
 use crate::iq::Recording;
@@ -17,6 +17,8 @@ const SPECTRUM: &str = "spectrum";
 /// Samples of a spectrum's windows, and of what is looked at at once.
 const WINDOW: usize = 512;
 const PIECE: usize = 1 << 18;
+/// Decibels of cancellation below which something may be wrong.
+const LITTLE: f64 = 10.0;
 /// Of TX's power, what lies in its band.
 const INSIDE: f64 = 0.998;
 
@@ -160,6 +162,9 @@ pub(super) fn write(args: &Args, facts: &Facts, summary: &Summary, mut streams: 
     for (name, span) in [("", &all), (", the last half", &settled)] {
         let name = format!("samples {} to {}{name}", span.from, span.until.saturating_sub(1));
         say!("{name:<40} {:>7.2} dB {:>15.2} dB", span.total_db(), span.in_band_db(band));
+    }
+    if settled.total_db() < LITTLE && DEFAULT.contains(&facts.filter) {
+        note!("little was cancelled: where the channel fades, --filter ensemble follows it");
     }
     let sinr = match streams.wanted {
         None => None,
