@@ -90,6 +90,8 @@ pub(super) struct Average<T: Real> {
     pub(super) due: Option<T>,
     /// One over the unit of variances.
     pub(super) relative: T,
+    /// What the likelihood of a sample counts: half that of a complex number while all samples are real.
+    pub(super) counts: T,
     /// The surprise from which on the taps are to blame for errors, and nothing else can be learned from them.
     pub(super) doubt: T,
 }
@@ -111,6 +113,7 @@ impl<T: Real> Average<T> {
             alert: false,
             due: None,
             relative: T::one(),
+            counts: T::of(0.5),
             doubt: T::max_value(),
         }
     }
@@ -125,6 +128,7 @@ impl<T: Real> Average<T> {
             self.offset.1.re,
             self.offset.1.im,
             self.relative,
+            self.counts,
             self.shares[0],
             self.shares[1],
         ];

@@ -1,6 +1,6 @@
 //! Which member describes the channel: predictive likelihood with forgetting.
 //!
-//! `log w ← forgetting · log w − ln V − min(|e|²/V, 25)` (Raftery, Karny and Ettler 2010), in powers of two and for four samples at once: the variances
+//! `log w ← forgetting · log w − ln V − min(|e|²/V, 25)` (Raftery, Karny and Ettler 2010; half of it where all samples are real), in powers of two and for four samples at once: the variances
 //! are multiplied before their logarithm is taken, each in units of the last variance of the whole, so that no product leaves the range of the numbers.
 
 use serde::{Deserialize, Serialize};
@@ -132,6 +132,8 @@ pub(super) struct Weigh<'a, T: Real> {
     pub(super) running: [Option<&'a mut Evidence<T>>; 2],
     /// What remains of the evidence after those samples.
     pub(super) forgetting: T,
+    /// What the likelihood of a complex number counts: half where all are real.
+    pub(super) counts: T,
 }
 
 impl<T: Real> Op<T> for Weigh<'_, T> {
@@ -147,7 +149,7 @@ impl<T: Real> Op<T> for Weigh<'_, T> {
             let mut most = T::neg_infinity();
             for g in 0..Row::<T>::groups::<V>() {
                 let likely = e.surprise.get::<V>(g).fma(V::splat(T::LOG2_E()), e.product.get::<V>(g).max(least).min(greatest).log2());
-                let log = e.log.get::<V>(g).fma(V::splat(self.forgetting), e.bound.get::<V>(g).sub(likely));
+                let log = e.log.get::<V>(g).fma(V::splat(self.forgetting), likely.fnma(V::splat(self.counts), e.bound.get::<V>(g)));
                 most = most.max(log.greatest());
                 e.log.put(g, log);
                 e.product.put(g, V::splat(T::one()));

@@ -56,7 +56,7 @@ impl<T: Real, const N: usize> Op<T> for Run<'_, T, N> {
             // Only now the weights that these predictions get: they take long to compute, and the members need not wait for them.
             if let Some(forgetting) = average.due.take() {
                 let (lanes, bank) = (self.lanes.as_mut().map(|m| &mut m.lanes.evidence), self.bank.as_mut().map(|b| &mut b.evidence));
-                average.shares = Weigh { running: [lanes, bank], forgetting }.run::<V>();
+                average.shares = Weigh { running: [lanes, bank], forgetting, counts: average.counts }.run::<V>();
             }
             let lanes = self.lanes.as_mut().map(|moving| rows.sum::<V>(&mut moving.lanes.evidence));
             let bank = self.bank.as_mut().map(|bank| bank.judge(self.y, at, n, average.relative, learn));

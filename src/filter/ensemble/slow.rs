@@ -80,7 +80,7 @@ impl<T: Real> Ensemble<T> {
         if let Some(forgetting) = self.average.due.take() {
             let [lanes, bank] = [self.running[0], self.running[1] && self.bank.is_ready()];
             let running = [lanes.then_some(&mut self.lanes.evidence), bank.then_some(&mut self.bank.evidence)];
-            self.average.shares = T::dispatch(self.level, Weigh { running, forgetting });
+            self.average.shares = T::dispatch(self.level, Weigh { running, forgetting, counts: self.average.counts });
         }
     }
 

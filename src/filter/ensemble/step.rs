@@ -23,6 +23,9 @@ impl<T: Real> Ensemble<T> {
     /// Samples that do not leave the present cell.
     pub(super) fn chunk(&mut self, tx: &[Complex<T>], rx: &[Complex<T>], learn: bool) {
         let (from, to) = (self.clock.at, self.clock.at + tx.len());
+        if self.average.counts < T::one() && tx.iter().chain(rx).any(|z| z.im != T::zero()) {
+            self.average.counts = T::one();
+        }
         self.input.take(self.history + from, tx);
         self.carrier.undo(rx, from, &mut self.y);
         if self.input.is_starting() {
@@ -233,7 +236,7 @@ impl<T: Real> Op<T> for Take<'_, T> {
             bank.renew::<V>(T::of(1.0 / NOISE_WINDOW));
         }
         if let Some(forgetting) = self.average.due.take() {
-            self.average.shares = Weigh { running: [Some(lanes), bank], forgetting }.run::<V>();
+            self.average.shares = Weigh { running: [Some(lanes), bank], forgetting, counts: self.average.counts }.run::<V>();
         }
     }
 }
