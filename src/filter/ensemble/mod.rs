@@ -34,7 +34,7 @@
 //! | the bank's Gram matrix is complete for 8192 samples, then as many are taken of each doubling; its products are summed over 16 samples in single precision; it is inverted at each doubling | 1/8 to 1/512 of the products | 0.05 dB |
 //! | the bank's step (Newton's, with that inverse) is made after each block, later after every second | `K^2` in 256 samples | 0.01 dB |
 //! | the half of the members that carries next to no weight runs in one block of eight, a bank far behind in one of 32, later of 256 | half of all | none measured |
-//! | the bank's best member runs alone in seven blocks of eight, and learns nothing in them where its window has no end | two thirds of the bank | 0.01 dB |
+//! | the bank's best member runs alone in seven blocks of eight, and learns nothing in them where its window has no end | two thirds of the bank | 0.04 dB |
 //!
 //! # Why the lanes are fast
 //!

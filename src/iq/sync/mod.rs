@@ -155,7 +155,7 @@ impl Synchroniser {
         self
     }
 
-    /// Transmitter and receiver sample by one clock: whatever fading makes of the response, nothing drifts, and what was received is not read at other times than it was sampled at.
+    /// Transmitter and receiver sample by one clock: whatever fading makes of the response, nothing drifts. A fraction of a sample in the delay that was found is undone, and stays as it is.
     pub fn one_clock(mut self) -> Self {
         if let Some(follower) = &mut self.follower {
             follower.one_clock = true;

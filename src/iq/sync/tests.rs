@@ -163,20 +163,20 @@ fn passed(out: &Pairs, rx: &[Complex32]) -> bool {
 }
 
 #[test]
-fn paths_that_fade_for_long_and_come_back_are_no_drift() {
+fn where_one_clock_is_told_no_drift_is_followed() {
     let frame = frame();
-    for (seed, told) in [(0, true), (1, true), (2, true), (0, false), (1, false), (2, false)] {
-        let rx = Link { paths: 3, doppler: 1e-6, ..Link::default() }.receive(&frame, 6_000_000, seed);
+    let impairments = ImpairmentsConfig { delay: 33.0, sample_offset_ppm: 20.0, ..ImpairmentsConfig::default() };
+    let rx = Link { paths: 3, impairments, ..Link::default() }.receive(&frame, 400_000, 1);
+    for told in [false, true] {
         let sync = Synchroniser::repeated(frame.clone()).unwrap();
         let (mut sync, mut out) = (if told { sync.one_clock() } else { sync }, Pairs::default());
-        for piece in rx.chunks(50_000) {
-            sync.receive(piece, None);
-            sync.run(&mut out).unwrap();
-        }
+        sync.receive(&rx, None);
         sync.finish(&mut out).unwrap();
         let status = sync.status();
-        println!("seed {seed}, told {told}: {} pairs, gaps {:?}, {status:?}, {:.2} dB", out.rx.len(), out.gaps, fit_db(&out, 0));
-        assert!(!told || passed(&out, &rx), "seed {seed}: {status:?}");
+        println!("told {told}: {} pairs, {status:?}", out.rx.len());
+        assert!(out.rx.len() > 100_000, "{status:?}");
+        let clock = if told { 0.0 } else { -20.0 };
+        assert!((status.clock_ppm - clock).abs() < if told { f64::MIN_POSITIVE } else { 0.5 }, "{status:?}");
     }
 }
 
