@@ -41,6 +41,9 @@ const STRONG: f64 = 0.02;
 const FADE: f64 = 0.97;
 const SETTLED: u32 = 8;
 
+/// The same for paths that may come back, behind a gap at once: a few million samples.
+const MEMORY: f64 = 0.999;
+
 /// Two clocks are taken for one until the delay is off by so much.
 const OFF: f64 = 0.15;
 
@@ -71,6 +74,8 @@ pub(super) struct Follower {
     /// The largest share of the power that each path of the window had of late, and how many probes were looked at.
     peaks: [f64; WIDE],
     probes: u32,
+    /// The same for longer.
+    past: [f64; WIDE],
     delay: Delay,
     carrier: Carrier,
 }
@@ -106,8 +111,13 @@ impl Follower {
         }
         let grid = self.grid();
         let here = probe.left(grid);
-        let unusual = here.all > UNUSUAL * self.usual || here.last > 2.0 * UNUSUAL * self.usual || 1.0 - here.all < EXPLAINED;
-        if unusual || self.probes < SETTLED {
+        let unusual =
+            |left: Left, usual: f64| left.all > UNUSUAL * usual || left.last > 2.0 * UNUSUAL * usual || 1.0 - left.all < EXPLAINED;
+        let reach = self.reach(grid);
+        if unusual(here, self.usual) && reach != grid && !unusual(probe.left(reach), self.usual) {
+            // Paths are back that had faded.
+            self.grid = Some(reach);
+        } else if unusual(here, self.usual) || self.probes < SETTLED {
             if let Some(verdict) = self.look_around(probe, grid, here) {
                 return verdict;
             }
@@ -116,6 +126,14 @@ impl Follower {
             }
         }
         self.continues(probe)
+    }
+
+    /// All paths from the first to the last that there are or were of late.
+    fn reach(&self, grid: Grid) -> Grid {
+        let strong = |peak: &f64| *peak >= NEGLIGIBLE;
+        let end = self.past.iter().rposition(strong).map_or(0, |last| last + 1).max(grid.first + grid.paths);
+        let first = self.past.iter().position(strong).unwrap_or(WIDE).min(grid.first);
+        Grid { first, paths: end - first }
     }
 
     /// Whether another place, another delay or more paths explain a probe better; none where they do not.
@@ -161,16 +179,20 @@ impl Follower {
         let Some((response, grid)) = &self.last else { return Verdict::Good };
         let unlike = |by: i64| moved(*grid, by).map(|g| probe.unlike(g, response));
         let Some(here) = unlike(0) else { return Verdict::Good };
-        if self.change < STEADY && here > 3.0 * self.change + 0.05 {
+        // Behind a gap it may have changed by more, as the square of its length.
+        let change = self.change * (1.0 + self.claim.unwrap_or(0) as f64 / BLOCK as f64).powi(2);
+        if change < STEADY && here > 3.0 * change + 0.05 {
             let places = (-(WIDE as i64)..WIDE as i64).filter(|&s| s != 0).filter_map(|s| unlike(s).map(|u| (s, u)));
             if let Some((by, there)) = places.min_by(|a, b| a.1.total_cmp(&b.1))
                 && there < 0.5 * here
-                && there < 2.0 * self.change + 0.05
+                && there < 2.0 * change + 0.05
             {
                 return Verdict::Moved(by);
             }
         }
-        self.change += (here - self.change) * if self.change == 1.0 { 1.0 } else { 0.1 };
+        if self.claim.is_none() {
+            self.change += (here - self.change) * if self.change == 1.0 { 1.0 } else { 0.1 };
+        }
         Verdict::Good
     }
 }
@@ -333,7 +355,8 @@ impl Follower {
 
     /// Reads the received stream where the delay is now.
     fn follow_clock(&mut self, probe: &Probe, grid: Grid, lock: &mut super::Lock) {
-        let (late, variance, _) = probe.late(grid);
+        // Beside the others a path that comes up looks like a delay: those at either end are taken out as well.
+        let (late, variance, _) = probe.late(around(self.reach(grid)));
         if late.abs() < 1.0 {
             self.delay.measure(late, variance, lock.tx);
         }
@@ -347,9 +370,11 @@ impl Follower {
     /// Takes away paths at the ends that are none.
     fn prune(&mut self, grid: Grid, response: &[Complex64]) {
         let power: f64 = response.iter().map(|h| h.norm_sqr()).sum();
-        self.peaks.iter_mut().for_each(|peak| *peak *= FADE);
-        for (peak, h) in self.peaks[grid.first..].iter_mut().zip(response) {
-            *peak = peak.max(h.norm_sqr() / power);
+        for (peaks, fade) in [(&mut self.peaks, FADE), (&mut self.past, MEMORY)] {
+            peaks.iter_mut().for_each(|peak| *peak *= fade);
+            for (peak, h) in peaks[grid.first..].iter_mut().zip(response) {
+                *peak = peak.max(h.norm_sqr() / power);
+            }
         }
         self.probes += 1;
         if self.probes < SETTLED {
@@ -382,8 +407,14 @@ impl Follower {
         self.grid = self.grid.map(slid);
         self.last = None;
         self.carrier.last = None;
-        (self.peaks, self.probes) = ([0.0; WIDE], 0);
+        (self.peaks, self.past, self.probes) = ([0.0; WIDE], [0.0; WIDE], 0);
     }
+}
+
+/// One path more at either end, as far as the window reaches.
+fn around(grid: Grid) -> Grid {
+    let (first, end) = (grid.first.saturating_sub(1), (grid.first + grid.paths + 1).min(WIDE));
+    Grid { first, paths: end - first }
 }
 
 const _: () = assert!(AFTER >= 8, "slips of a few samples stay in the window");

@@ -357,3 +357,35 @@ fn any_clock_is_found_through_any_two_paths() {
         assert!((status.clock_ppm + ppm).abs() < 0.5 && status.doubtful_samples == 0, "{ppm} ppm, cfo {cfo:e}: {status:?}");
     }
 }
+
+#[test]
+fn paths_that_come_back_behind_a_gap_are_no_drift() {
+    let frame = frame();
+    for (doppler, gap, seed) in [(1e-5, 30_000, 1), (1e-5, 30_000, 2), (1e-6, 0, 3), (2e-6, 100_000, 4), (1e-5, 7000, 5), (4e-6, 0, 6)] {
+        // Saturated, as a limiter does it: a third of the samples is clipped.
+        let bent: Vec<Complex32> = frame.iter().map(|z| z / z.norm_sqr().max(1.0).sqrt()).collect();
+        let mut fading = Fading::new(&FadingConfig::new(Profile::exponential(4, 3.0), doppler), seed).unwrap();
+        let mut noise = crate::channel::Noise::new(30.0, seed).unwrap();
+        let (mut sync, mut out, mut time, mut worst) = (Synchroniser::repeated(frame.clone()).unwrap(), Pairs::default(), 0, 0.0f64);
+        let mut channel = |n: usize| {
+            let mut piece: Vec<Complex32> = (time..time + n).map(|i| bent[i % bent.len()]).collect();
+            time += n;
+            fading.process(&mut piece);
+            noise.process(&mut piece);
+            piece
+        };
+        for k in 0..40 {
+            sync.receive(&channel(40_000), (k > 0 && gap > 0).then_some(gap as u64));
+            channel(gap);
+            out.clear();
+            sync.run(&mut out).unwrap();
+            worst = worst.max(sync.status().clock_ppm.abs());
+        }
+        let status = sync.status();
+        println!("doppler {doppler:e}, gaps of {gap}, seed {seed}: at most {worst:.2} ppm, {status:?}");
+        assert!(
+            worst == 0.0 && (status.slips, status.searches, status.gap_samples) == (0, 1, 39 * gap as u64),
+            "doppler {doppler:e}, gaps of {gap}: {worst} ppm, {status:?}"
+        );
+    }
+}
