@@ -308,15 +308,14 @@ impl Bench {
 
     /// What a viewer of the dashboard costs.
     fn dashboard(&mut self) -> Result<Value> {
-        let (alone, watched) = watched::rates(std::time::Duration::from_secs(if self.quick { 6 } else { 30 }))?;
-        let lost = 1.0 - watched / alone;
+        let cost = watched::cost(std::time::Duration::from_secs(if self.quick { 6 } else { 60 }))?;
         say!(
-            "\nnlms and ensemble on the test bed: {:.3} MS/s, with a viewer of --serve {:.3} MS/s: {:.1} % lost",
-            alone / 1e6,
-            watched / 1e6,
-            100.0 * lost
+            "\nnlms and ensemble on the test bed: {:.3} MS/s; a viewer of --serve costs {:.1} % ± {:.1} % of it",
+            cost.alone / 1e6,
+            100.0 * cost.lost,
+            100.0 * cost.uncertain
         );
-        Ok(json!({ "alone_msps": alone / 1e6, "watched_msps": watched / 1e6, "lost": lost }))
+        Ok(json!({ "alone_msps": cost.alone / 1e6, "lost": cost.lost, "uncertain": cost.uncertain }))
     }
 
     /// The simulated radio, without a pace; none without the feature.
