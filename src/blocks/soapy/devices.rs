@@ -7,7 +7,7 @@ use soapysdr::{Args, Device, Direction, TxStream};
 
 use super::clock;
 use super::config::{End, RadioConfig};
-use super::tune::{ReadBack, Rise, check_duplex, tune};
+use super::tune::{ReadBack, Rise, check_duplex, settled_rate, tune};
 use crate::radio::calls::{Calls, Of};
 use crate::radio::client::RxStream;
 use crate::{Error, Result, radio};
@@ -41,6 +41,13 @@ fn stream_args(end: &End) -> String {
     let (device, given) = (Args::from(end.device.as_str()), end.stream_args.as_str());
     let chosen = device.get("prot").or(device.get("remote:prot")).is_some() || Args::from(given).get("remote:prot").is_some();
     if chosen || device.get("driver") != Some("remote") { given.to_owned() } else { format!("remote:prot=tcp,{given}") }
+}
+
+/// Samples a second at either end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Rates {
+    pub(super) rx: f64,
+    pub(super) tx: f64,
 }
 
 /// Streams that are set up and not active.
@@ -81,11 +88,11 @@ impl Opened {
 }
 
 impl Devices {
-    /// Opens and tunes the devices and sets both streams up; gives the rate too. Nothing is transmitted yet, and the transmit gain is as low as it can be.
-    pub(super) fn new(config: &RadioConfig) -> Result<(Self, Streams, f64)> {
+    /// Opens and tunes the devices and sets both streams up; gives their rates too. Nothing is transmitted yet, and the transmit gain is as low as it can be.
+    pub(super) fn new(config: &RadioConfig) -> Result<(Self, Streams, Rates)> {
         let devices = Self { config: config.clone(), open: Mutex::default() };
-        let (streams, rate) = devices.open()?;
-        Ok((devices, streams, rate))
+        let (streams, rates) = devices.open()?;
+        Ok((devices, streams, rates))
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -93,7 +100,7 @@ impl Devices {
     }
 
     /// Opens what is not open.
-    pub(super) fn open(&self) -> Result<(Streams, f64)> {
+    pub(super) fn open(&self) -> Result<(Streams, Rates)> {
         let config = &self.config;
         let new = |end: &Option<End>| end.as_ref().map(|end| Opened::new(&end.device)).transpose();
         let rx = new(&config.rx)?;
@@ -111,9 +118,13 @@ impl Devices {
         all.truncate(if config.one_device() { 1 } else { 2 });
         clock::set(&all.iter().map(|(opened, name)| (&opened.device, *name)).collect::<Vec<_>>(), config)?;
         set(&all, &config.settings)?;
-        let (mut rate, mut rise) = (config.rate, None);
+        let (mut rates, mut rise) = (Rates { rx: config.rate, tx: config.rate }, None);
         for (opened, end, direction) in &ends {
-            (rate, rise) = tune(&opened.device, &opened.calls, end, *direction, config)?;
+            rise = tune(&opened.device, &opened.calls, end, *direction, config)?;
+        }
+        for (opened, end, direction) in &ends {
+            let rate = if *direction == Direction::Tx { &mut rates.tx } else { &mut rates.rx };
+            *rate = settled_rate(&opened.device, end, *direction, config)?;
         }
         let mut streams = Streams::default();
         for (Opened { device, .. }, end, direction) in ends {
@@ -128,7 +139,7 @@ impl Devices {
             }
         }
         *self.lock() = Open { rx, tx, rise };
-        Ok((streams, rate))
+        Ok((streams, rates))
     }
 
     /// Lets go of them.
