@@ -45,6 +45,11 @@ impl RateChange {
         Self { step, whole, reach, rows: (0..count).map(row).collect(), buffer, place: reach, behind: 0 }
     }
 
+    /// Whether there are more outputs than inputs.
+    pub(super) fn rises(&self) -> bool {
+        self.step < self.whole
+    }
+
     /// Takes the next inputs and appends the outputs that they complete.
     pub(super) fn process(&mut self, input: &[Complex32], output: &mut Vec<Complex32>) {
         self.buffer.extend_from_slice(input);
@@ -72,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_tone_at_another_rate_is_that_tone_at_the_same_time() {
-        for (from, to) in [(1e6, 2e6), (5e6, 4e6), (61.44e6, 20e6), (1e6, 1e6 + 1.0)] {
+        for (from, to) in [(1e6_f64, 2e6_f64), (5e6, 4e6), (61.44e6, 20e6), (1e6, 1e6 + 1.0)] {
             let tone =
                 |n: usize, rate: f64| Complex32::from_polar(0.5, (0.3 * from.min(to) * n as f64 / rate * 2.0 * PI % (2.0 * PI)) as f32);
             let input: Vec<Complex32> = (0..20_000).map(|n| tone(n, from)).collect();

@@ -17,30 +17,56 @@ use crate::channel::{Amplifier, Stage};
 /// One transmit antenna: its amplifier, and the way from the transmitter's rate to that of the air where that is another.
 struct Antenna {
     amplifier: Option<Amplifier>,
+    drive_db: f64,
     filter: Option<RateChange>,
     scratch: Vec<Complex32>,
 }
 
 impl Antenna {
-    /// Appends what goes on the air of the samples in `bytes`, with so many dB more than those at which 1 is 1.
-    fn feed(&mut self, bytes: &[u8], format: Format, drive_db: f64, out: &mut Vec<Complex32>) {
-        let samples = &mut self.scratch;
+    /// Appends what goes on the air of the samples in `bytes`.
+    fn feed(&mut self, bytes: &[u8], format: Format, out: &mut Vec<Complex32>) {
+        let (first, mut samples) = (out.len(), std::mem::take(&mut self.scratch));
         samples.clear();
-        format.decode(bytes, samples);
+        format.decode(bytes, &mut samples);
         // The converter ends at full scale, whatever the program wrote.
         let held = |x: f32| x.clamp(-1.0, 1.0);
         samples.iter_mut().for_each(|z| *z = Complex32::new(held(z.re), held(z.im)));
+        let late = self.amplifies_late();
+        if !late {
+            self.amplify(&mut samples);
+        }
+        match &mut self.filter {
+            Some(filter) => filter.process(&samples, out),
+            None => out.extend_from_slice(&samples),
+        }
+        if late {
+            self.amplify(&mut out[first..]);
+        }
+        self.scratch = samples;
+    }
+
+    /// Appends what the filter holds back.
+    fn flush(&mut self, out: &mut Vec<Complex32>) {
+        let (first, late) = (out.len(), self.amplifies_late());
+        self.filter.take().iter_mut().for_each(|filter| filter.flush(out));
+        if late {
+            self.amplify(&mut out[first..]);
+        }
+    }
+
+    /// An amplifier works between samples too: it is where there are more of them, on either side of the filter.
+    fn amplifies_late(&self) -> bool {
+        self.filter.as_ref().is_some_and(RateChange::rises)
+    }
+
+    fn amplify(&mut self, samples: &mut [Complex32]) {
         match &mut self.amplifier {
             // Within its range any gain is a back-off that the amplifier takes.
             Some(amplifier) => {
-                let _ = amplifier.set_ibo_db(-drive_db);
+                let _ = amplifier.set_ibo_db(-self.drive_db);
                 amplifier.process(samples);
             }
-            None => samples.iter_mut().for_each(|z| *z *= amplitude(drive_db)),
-        }
-        match &mut self.filter {
-            Some(filter) => filter.process(samples, out),
-            None => out.append(samples),
+            None => samples.iter_mut().for_each(|z| *z *= amplitude(self.drive_db)),
         }
     }
 }
@@ -58,7 +84,7 @@ pub(super) struct TxStream {
 
 impl TxStream {
     pub(super) fn new(channels: Vec<usize>, format: Format, amplifier: Option<Amplifier>) -> Self {
-        let antenna = |_: &usize| Antenna { amplifier: amplifier.clone(), filter: None, scratch: Vec::new() };
+        let antenna = |_: &usize| Antenna { amplifier: amplifier.clone(), drive_db: 0.0, filter: None, scratch: Vec::new() };
         Self { antennas: channels.iter().map(antenna).collect(), channels, format, active: false, written: 0, burst: None }
     }
 
@@ -70,7 +96,7 @@ impl TxStream {
     fn flush(&mut self, sent: &mut Sent) {
         self.burst = None;
         for (antenna, &channel) in self.antennas.iter_mut().zip(&self.channels) {
-            antenna.filter.take().iter_mut().for_each(|filter| filter.flush(&mut sent[channel]));
+            antenna.flush(&mut sent[channel]);
         }
     }
 
@@ -128,7 +154,8 @@ impl Radio {
         }
         let mut sent = Sent::default();
         for ((buffer, &channel), antenna) in buffers.iter().zip(&tx.channels).zip(&mut tx.antennas) {
-            antenna.feed(&buffer[..count * tx.format.bytes()], tx.format, self.drive_db(channel), &mut sent[channel]);
+            antenna.drive_db = self.drive_db(channel);
+            antenna.feed(&buffer[..count * tx.format.bytes()], tx.format, &mut sent[channel]);
         }
         tx.written += count as u64;
         if let Some((_, Some(due))) = &mut tx.burst {

@@ -36,11 +36,27 @@ pub(crate) fn open_device(arguments: &str) -> Result<Device> {
     Device::new(arguments).map_err(|e| refused(arguments, "cannot be opened (`kaflow devices` lists what there is)", &e))
 }
 
-/// The arguments of an end's stream. SoapyRemote's own choice, UDP, loses samples on their way to the transmitter and tells nobody: where nothing else is asked for, it is TCP.
+/// Bytes of a piece over TCP: SoapyRemote's own choice is that of a datagram, which has both hosts wait for their systems most of the time, and shares of a window that every system grants.
+const PIECE: &str = "32768";
+
+/// The arguments of an end's stream. SoapyRemote's own choice is UDP: it never looks at the numbers of its datagrams, so that those that are lost on their way to the transmitter shorten the frame, and
+/// nobody is told. Where nothing else is asked for, it is TCP.
 fn stream_args(end: &End) -> String {
-    let (device, given) = (Args::from(end.device.as_str()), end.stream_args.as_str());
-    let chosen = device.get("prot").or(device.get("remote:prot")).is_some() || Args::from(given).get("remote:prot").is_some();
-    if chosen || device.get("driver") != Some("remote") { given.to_owned() } else { format!("remote:prot=tcp,{given}") }
+    let (device, given) = (Args::from(end.device.as_str()), Args::from(end.stream_args.as_str()));
+    if device.get("driver") != Some("remote") {
+        return end.stream_args.clone();
+    }
+    let asked =
+        |name: &str| given.get(format!("remote:{name}").as_str()).or(device.get(format!("remote:{name}").as_str())).or(device.get(name));
+    let mut arguments = Vec::new();
+    if asked("prot").is_none() {
+        arguments.push("remote:prot=tcp".to_owned());
+    }
+    if asked("prot").is_none_or(|prot| prot == "tcp") && asked("mtu").is_none() {
+        arguments.push(format!("remote:mtu={PIECE}"));
+    }
+    arguments.extend((!end.stream_args.is_empty()).then(|| end.stream_args.clone()));
+    arguments.join(",")
 }
 
 /// Samples a second at either end.
@@ -221,7 +237,8 @@ mod tests {
     #[test]
     fn a_remote_radio_is_reached_over_tcp_unless_another_way_is_asked_for() {
         let of = |device: &str, given: &str| stream_args(&End { stream_args: given.into(), ..End::new(device) });
-        assert_eq!(of("driver=remote,remote=tcp://there:1,remote:driver=uhd", "remote:mtu=9000"), "remote:prot=tcp,remote:mtu=9000");
+        assert_eq!(of("driver=remote,remote=tcp://there:1,remote:driver=uhd", ""), "remote:prot=tcp,remote:mtu=32768");
+        assert_eq!(of("driver=remote,remote:driver=uhd", "remote:mtu=9000"), "remote:prot=tcp,remote:mtu=9000");
         assert_eq!(of("driver=remote,remote:driver=uhd", "remote:prot=udp"), "remote:prot=udp");
         assert_eq!(of("driver=remote,remote:prot=udp", ""), "");
         assert_eq!(of("driver=uhd", "recv_frame_size=1000"), "recv_frame_size=1000");

@@ -86,7 +86,7 @@ pub(in crate::cli) struct RadioArgs {
     /// Seconds without a sample after which a radio counts as dead
     #[arg(long, value_name = "SECONDS", default_value_t = RadioConfig::TIMEOUT.as_secs_f64(), allow_negative_numbers = true)]
     timeout: f64,
-    /// Wait so many seconds for a radio, or its host, that is lost, open it again and go on behind a gap
+    /// Wait so many seconds for a radio that is lost, or the network to it, open it again and go on behind a gap
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     reconnect: Option<f64>,
 }
