@@ -163,13 +163,12 @@ fn each_radio_has_a_time_of_its_own_until_one_pulse_sets_both() {
     let second = open(&format!("{arguments},serial=2"));
     let times = || [&first, &second].map(|device| device.get_hardware_time(None).unwrap());
     let [a, b] = times();
-    assert!(a - b == 2_000_000, "{a} {b}: 10,000 samples have passed before the second was opened");
+    assert!(a >= 2_000_000 && b == 0, "{a} {b}: 10,000 samples have passed before the second was opened");
     for device in [&first, &second] {
         device.set_time_source("external").unwrap();
         device.set_hardware_time(Some("PPS"), 7_000_000_000).unwrap();
     }
-    let [a, b] = times();
-    assert!(a == b && a == 6_002_000_000, "{a} {b}: both show 7 s at the next whole second of the air");
+    assert_eq!(times(), [6_000_000_000 + a; 2], "both show 7 s at the next whole second of the air");
 }
 
 #[test]
@@ -229,7 +228,7 @@ fn a_transmitter_that_has_not_begun_has_nothing_to_tell_and_is_to_be_asked_again
 fn a_paced_radio_takes_and_brings_samples_in_small_pieces() {
     // As over a network: packets of 503 samples. All of them fit into the transmitter, and come so slowly that a machine with much else to do reads them in time.
     let device = open("pace=real,taps=0,snr_db=inf,amplifier=none,delay=40,serial=pieces");
-    device.set_sample_rate(Rx, 0, 250e3).unwrap();
+    [Rx, Tx].into_iter().for_each(|direction| device.set_sample_rate(direction, 0, 250e3).unwrap());
     let (mut tx, mut rx) = (device.tx_stream(&[0]).unwrap(), device.rx_stream::<Complex32>(&[0]).unwrap());
     let start = device.get_hardware_time(None).unwrap() + 1_000_000_000;
     tx.activate(None).unwrap();

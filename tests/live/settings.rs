@@ -119,7 +119,7 @@ fn what_a_device_has_not_is_refused_with_the_nearest_that_it_has() {
         (&["--rate", "1e6", "--tx-gain", "61"], "the nearest being 60, got 61"),
         (&["--rate", "1e6", "--rx-gain", "LNA=31"], "rx-gain LNA must be between 0 and 30 dB"),
         (&["--rate", "1e6", "--tx-rate", "1e9"], "--tx-rate must be between 100000 and 61440000 samples a second"),
-        (&["--rate", "1e6", "--tx-rate", "1234567.1"], "last as long as a whole number of transmitted ones, the nearest being 12345"),
+        (&["--rate", "1e6", "--tx-rate", "1234567.1"], "last as long as a whole number of transmitted ones, the nearest being 1234490.7"),
         (&["--rate", "1e6", "--tx-rate", "4e6", "--linearize"], "--tx-rate must be 1000000, that of the receiver, with --linearize"),
         (&["--rate", "1e6", "--antenna", "RX2"], "unknown antenna 'RX2', did you mean 'RX'?"),
         (&["--rate", "1e6", "--clock-source", "gps"], "unknown clock source 'gps'; there are internal, external"),
