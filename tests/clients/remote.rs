@@ -87,3 +87,19 @@ fn a_network_that_is_away_is_waited_for_and_the_gap_is_marked() {
     assert_eq!((&report["radio"]["reconnects"], &report["radio"]["unknown_gaps"]), (&1.0.into(), &1.0.into()), "{text}");
     assert!(nmse_db(&folder.path().join("run.json"), "nlms") < -3.0, "{text}");
 }
+
+#[test]
+#[ignore = "takes two minutes of real time, and two cores that have nothing else to do"]
+fn at_4_ms_a_second_in_both_directions_nothing_is_lost_in_a_minute() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let channel = [CHANNEL[0], CHANNEL[2], CHANNEL[3]];
+    let run = ["--rate", "4e6", "--seconds", "60", "--filter", "nlms", "--json", "run.json"];
+    let Some((text, code)) = beside_server(&[&["live", "--device", &device(&channel)], &run[..]].concat(), there.path(), None) else {
+        return;
+    };
+    assert!(code == Some(0) && text.contains("0 overflows, 0 underflows, 0 time errors") && text.contains(" 0 gaps"), "{text}");
+    kaflow(&[&["live", "--device", &channel.join(",")], &run[..]].concat(), here.path());
+    let (here, there) = (nmse_db(&here.path().join("run.json"), "nlms"), nmse_db(&there.path().join("run.json"), "nlms"));
+    println!("{here:.2} dB here, {there:.2} dB there");
+    assert!((here - there).abs() < 0.5, "{here} dB here, {there} dB there");
+}
