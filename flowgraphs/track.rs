@@ -30,7 +30,7 @@ use super::linearize::{Fallback, Loop};
 use super::watch::Running;
 pub use super::watch::{Seen, View, Watch};
 #[cfg(feature = "radio")]
-use crate::blocks::{Radio, Repeat, SoapySink, SoapySource};
+use crate::blocks::{Frame, Radio, Repeat, SoapySink, SoapySource};
 use crate::{
     blocks::{BedSource, Fault, IqSink, IqSource, OfdmRx, Predistort, Summary, Sync, SyncStatus, SyncWatch, Track, resources},
     channel::TestBed,
@@ -49,7 +49,7 @@ pub enum Source {
     Bed(Box<TestBed>),
     /// A radio that repeats a frame of an rms of about 1 with this amplitude; full scale is 1.
     #[cfg(feature = "radio")]
-    Radio(Box<Radio>, Vec<Complex32>, f32),
+    Radio(Box<Radio>, Frame, f32),
 }
 
 impl Source {
@@ -95,7 +95,7 @@ impl Source {
             Self::Repeated(sync, _) => sync.clone().advance_up_to(advance),
             #[cfg(feature = "radio")]
             Self::Radio(radio, frame, _) => {
-                let sync = Synchroniser::repeated(frame.clone())?.advance_up_to(advance);
+                let sync = Synchroniser::repeated(frame.known.clone())?.advance_up_to(advance);
                 if radio.one_clock() { sync.one_clock() } else { sync }
             }
         })
@@ -287,7 +287,7 @@ impl Graph {
                 (self.recording(rx), "output")
             }
             #[cfg(feature = "radio")]
-            Source::Radio(mut radio, frame, level) => {
+            Source::Radio(mut radio, Frame { sent: frame, .. }, level) => {
                 self.stop = radio.stop();
                 if radio.tx_channels() > 0 {
                     let sink = SoapySink::new(&mut radio)?.lenient();

@@ -129,6 +129,49 @@ fn radios_on_the_same_air_hear_each_other() {
 }
 
 #[test]
+fn transmitter_and_receiver_may_have_rates_of_their_own() {
+    let device = open("pace=fast,taps=0,snr_db=inf,amplifier=none,delay=40,serial=rates");
+    let tone =
+        |n: usize, rate: f64| Complex32::from_polar(0.5, (n as f64 / rate * 0.3e6 * std::f64::consts::TAU % std::f64::consts::TAU) as f32);
+    for sent_at in [2e6, 12e6] {
+        device.set_sample_rate(Tx, 0, sent_at).unwrap();
+        assert_eq!((device.sample_rate(Tx, 0).unwrap(), device.sample_rate(Rx, 0).unwrap()), (sent_at, RATE));
+        let (mut tx, mut rx, start) = duplex(&device, &[0], &[0]);
+        // Writes that follow each other, with and without a time, are one signal.
+        let sent: Vec<Complex32> = (0..60_000).map(|n| tone(n, sent_at)).collect();
+        let later = start + (12_000.0 / sent_at * 1e9) as i64;
+        tx.write_all(&[&sent[..12_000]], Some(start), false, 1_000_000).unwrap();
+        tx.write_all(&[&sent[12_000..]], Some(later), true, 1_000_000).unwrap();
+        let count = (60_000.0 * RATE / sent_at) as usize;
+        let heard = &read(&mut rx, 1, count + 200)[0];
+        let expected: Vec<Complex32> = (0..count).map(|n| tone(n, RATE)).collect();
+        let inner = 300..count - 300;
+        let error = nmse_db(&expected[inner.clone()], &heard[40..][inner]);
+        assert!(error < -70.0, "{sent_at}: {error} dB");
+        // It ends when it has lasted as long as it was, and not before.
+        assert!(heard[count - 40].norm() > 0.3 && heard[count + 160..].iter().all(|z| z.norm() < 1e-3), "{sent_at}");
+    }
+}
+
+#[test]
+fn each_radio_has_a_time_of_its_own_until_one_pulse_sets_both() {
+    let arguments = "pace=fast,air=pulse";
+    let first = open(&format!("{arguments},serial=1"));
+    let mut rx = first.rx_stream::<Complex32>(&[0]).unwrap();
+    rx.activate(None).unwrap();
+    read(&mut rx, 1, 10_000);
+    let second = open(&format!("{arguments},serial=2"));
+    let times = || [&first, &second].map(|device| device.get_hardware_time(None).unwrap());
+    let [a, b] = times();
+    assert!(a >= 2_000_000 && b == 0, "{a} {b}: 10,000 samples have passed before the second was opened");
+    for device in [&first, &second] {
+        device.set_time_source("external").unwrap();
+        device.set_hardware_time(Some("PPS"), 7_000_000_000).unwrap();
+    }
+    assert_eq!(times(), [6_000_000_000 + a; 2], "both show 7 s at the next whole second of the air");
+}
+
+#[test]
 fn a_second_stream_a_wrong_value_and_a_wrong_rate_are_refused_by_name() {
     let device = open("pace=fast,serial=refuse");
     let _rx = device.rx_stream::<Complex32>(&[0]).unwrap();
@@ -185,7 +228,7 @@ fn a_transmitter_that_has_not_begun_has_nothing_to_tell_and_is_to_be_asked_again
 fn a_paced_radio_takes_and_brings_samples_in_small_pieces() {
     // As over a network: packets of 503 samples. All of them fit into the transmitter, and come so slowly that a machine with much else to do reads them in time.
     let device = open("pace=real,taps=0,snr_db=inf,amplifier=none,delay=40,serial=pieces");
-    device.set_sample_rate(Rx, 0, 250e3).unwrap();
+    [Rx, Tx].into_iter().for_each(|direction| device.set_sample_rate(direction, 0, 250e3).unwrap());
     let (mut tx, mut rx) = (device.tx_stream(&[0]).unwrap(), device.rx_stream::<Complex32>(&[0]).unwrap());
     let start = device.get_hardware_time(None).unwrap() + 1_000_000_000;
     tx.activate(None).unwrap();

@@ -83,7 +83,7 @@ pub(crate) use scope::Stretch;
 #[cfg(feature = "radio")]
 pub(crate) use soapy::{Devices, check_device, open_device};
 #[cfg(feature = "radio")]
-pub use soapy::{Drive, End, Health, Level, Radio, RadioConfig, ReadBack, Repeat, SoapySink, SoapySource};
+pub use soapy::{Drive, End, Frame, Health, Level, Radio, RadioConfig, ReadBack, Repeat, SoapySink, SoapySource};
 pub use staged::Staged;
 pub use sync::{Sync, SyncStatus, SyncWatch};
 pub(crate) use tags::gap;

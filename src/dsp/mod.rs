@@ -3,12 +3,16 @@
 mod decibel;
 mod interpolate;
 mod nco;
+#[cfg(feature = "radio")]
+mod ratio;
 mod solve;
 mod window;
 
 pub use decibel::db;
 pub(crate) use interpolate::{BEFORE, BEHIND, Place, interpolate};
 pub(crate) use nco::{Nco, cis};
+#[cfg(feature = "radio")]
+pub(crate) use ratio::ratio;
 pub(crate) use solve::{factor, solve, substitute};
 pub(crate) use window::kaiser;
 

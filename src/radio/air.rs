@@ -18,6 +18,9 @@ const LEAST_WRITE: u64 = 4096;
 /// A paced receiver brings samples through the channel in pieces that last so many seconds: it is not woken for each of a program's small reads.
 const GRAIN_SECONDS: f64 = 0.5e-3;
 
+/// From one pulse to the next, for all radios.
+pub(super) const PULSE_NS: i64 = 1_000_000_000;
+
 /// What became of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
@@ -44,6 +47,8 @@ pub(super) struct Air {
 
 struct State {
     clock: Clock,
+    /// The rate is one that a receiver has set.
+    received: bool,
     /// The next sample that goes on the air.
     position: u64,
     listening: bool,
@@ -71,6 +76,7 @@ impl Air {
             Arc::new(Self {
                 state: Mutex::new(State {
                     clock: Clock { rate: 1e6, sample: 0, time_ns: 0, due: real_time.then(Instant::now) },
+                    received: false,
                     position: 0,
                     listening: false,
                     unread: 0,
@@ -114,45 +120,29 @@ impl Air {
         self.lock().clock.rate
     }
 
-    /// Sets the rate, from the next sample on.
-    pub(super) fn set_rate(&self, rate: f64) {
+    /// Sets the rate, from the next sample on: that of a receiver, which counts, or else that of a transmitter. Gives whether it has changed.
+    pub(super) fn set_rate(&self, rate: f64, received: bool) -> bool {
         let mut state = self.lock();
-        let now = state.now();
-        let due = state.clock.due.map(|_| Instant::now());
-        state.clock = Clock { rate, sample: now, time_ns: state.clock.time_ns(now), due };
-        self.changed.notify_all();
+        let changes = (received || !state.received) && rate != state.clock.rate;
+        state.received |= received;
+        if changes {
+            let now = state.now();
+            let due = state.clock.due.map(|_| Instant::now());
+            state.clock = Clock { rate, sample: now, time_ns: state.clock.time_ns(now), due };
+            self.changed.notify_all();
+        }
+        changes
     }
 
-    /// The time of a sample, or of now.
+    /// The time of a sample, or of now, since the first one.
     pub(super) fn time_ns(&self, sample: Option<u64>) -> i64 {
         let state = self.lock();
         state.clock.time_ns(sample.unwrap_or_else(|| state.now()))
     }
 
-    /// The clock shows `time_ns` now.
-    pub(super) fn set_time(&self, time_ns: i64) {
-        let mut state = self.lock();
-        let shown = state.clock.time_ns(state.now());
-        state.clock.time_ns += time_ns - shown;
-    }
-
-    /// Sets the clock by so many samples, without a sample lost.
-    pub(super) fn shift_clock(&self, samples: i64) {
-        let mut state = self.lock();
-        state.clock.time_ns += (samples as f64 * 1e9 / state.clock.rate).round() as i64;
-    }
-
-    /// The time that the clock showed at the last whole second since the first sample.
+    /// The time of the last pulse.
     pub(super) fn last_pulse_ns(&self) -> i64 {
-        let state = self.lock();
-        let since = ((state.now() as f64 / state.clock.rate) % 1.0 * 1e9).round() as i64;
-        state.clock.time_ns(state.now()) - since
-    }
-
-    /// The clock shows `time_ns` at the next whole second since the first sample.
-    pub(super) fn set_time_at_pulse(&self, time_ns: i64) {
-        let last = self.last_pulse_ns();
-        self.lock().clock.time_ns += time_ns - (last + 1_000_000_000);
+        self.time_ns(None).div_euclid(PULSE_NS) * PULSE_NS
     }
 
     pub(super) fn tune(&self, channel: usize, frequency: f64) {
@@ -272,8 +262,8 @@ impl Air {
         self.tell(&state);
     }
 
-    /// The next thing that happened to the transmitter, and when.
-    pub(super) fn event(&self, deadline: Instant) -> Option<(Event, i64)> {
+    /// The next thing that happened to the transmitter, and at which sample.
+    pub(super) fn event(&self, deadline: Instant) -> Option<(Event, u64)> {
         let mut state = self.lock();
         loop {
             state.pass_unread();
@@ -281,8 +271,8 @@ impl Air {
                 let now = state.now();
                 state.check_underflow(now);
             }
-            if let Some((event, sample)) = state.events.pop_front() {
-                return Some((event, state.clock.time_ns(sample)));
+            if let Some(event) = state.events.pop_front() {
+                return Some(event);
             }
             if Instant::now() >= deadline {
                 return None;

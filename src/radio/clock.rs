@@ -1,8 +1,8 @@
-//! The clock of a radio.
+//! The clock of an air.
 
 use std::time::Instant;
 
-/// Which sample is due when: counted from the last time that the rate or the time was set.
+/// Which sample is due when: counted from the last time that the rate was set.
 pub(super) struct Clock {
     pub(super) rate: f64,
     pub(super) sample: u64,

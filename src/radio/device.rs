@@ -1,12 +1,13 @@
 //! The simulated radio itself: tuning, gains, settings, sensors.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::air::Air;
+use super::air::{Air, PULSE_NS};
 use super::parameters::{PARAMETERS, Parameter};
 use super::receiver::Tuned;
-use super::stream::{RxStream, TxStream};
+use super::stream::RxStream;
+use super::transmitter::TxStream;
 use super::{CHANNELS, Direction, FREQUENCY, Settings, TimeStamps};
 use crate::error::require;
 use crate::{Error, Result};
@@ -76,6 +77,10 @@ pub(super) struct Radio {
     pub(super) losses: Losses,
     /// Whether clock and time come from outside.
     external: [AtomicBool; 2],
+    /// What its clock shows at the time 0 of its air, in nanoseconds.
+    zero_ns: AtomicI64,
+    /// Samples a second that it transmits, once somebody has set that.
+    tx_rate: Mutex<Option<f64>>,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -96,7 +101,6 @@ impl Radio {
             automatic_dc: false,
         };
         let radio = Self {
-            air,
             settings: Mutex::new(settings),
             tuning: Mutex::new([[start; CHANNELS]; 2]),
             rx: Mutex::default(),
@@ -104,6 +108,10 @@ impl Radio {
             gone: AtomicBool::new(false),
             losses: Losses::default(),
             external: Default::default(),
+            // Its time begins when it is opened; its air may have begun before.
+            zero_ns: AtomicI64::new(-air.time_ns(None)),
+            tx_rate: Mutex::default(),
+            air,
         };
         Ok((radio, ignored))
     }
@@ -139,7 +147,7 @@ impl Radio {
             require((low..=high).contains(&value), name, &format!("between {low} and {high}"), value)?;
         }
         if name == "rate" {
-            return self.set_rate(value);
+            return self.set_rate(direction, value);
         }
         let mut tuning = lock(&self.tuning);
         let tuned = &mut tuning[direction as usize][channel];
@@ -157,13 +165,21 @@ impl Radio {
         Ok(())
     }
 
-    /// One clock for both directions and all channels; it may change at any time.
-    fn set_rate(&self, rate: f64) -> Result<()> {
-        if rate == self.air.rate() {
-            return Ok(());
+    /// One rate for all channels of a direction; it may change at any time. The air has the receiver's, and until one is set, the transmitter's.
+    fn set_rate(&self, direction: Direction, rate: f64) -> Result<()> {
+        if direction == Direction::Tx {
+            *lock(&self.tx_rate) = Some(rate);
         }
-        self.air.set_rate(rate);
-        self.update()
+        if self.air.set_rate(rate, direction == Direction::Rx) { self.update() } else { Ok(()) }
+    }
+
+    /// Samples a second that it transmits: those that it receives, as long as nobody has set them.
+    pub(super) fn tx_rate(&self) -> f64 {
+        lock(&self.tx_rate).unwrap_or_else(|| self.air.rate())
+    }
+
+    fn rate(&self, direction: Direction) -> f64 {
+        if direction == Direction::Tx { self.tx_rate() } else { self.air.rate() }
     }
 
     pub(super) fn get(&self, direction: Direction, channel: usize, name: &str) -> Result<f64> {
@@ -173,14 +189,14 @@ impl Radio {
         let tuned = lock(&self.tuning)[direction as usize][channel];
         Ok(match (element, name) {
             (Some(element), _) => tuned.gains[element],
-            (None, "rate") => self.air.rate(),
+            (None, "rate") => self.rate(direction),
             (None, "frequency") => tuned.frequency,
             (None, "correction") => tuned.correction,
             (None, "gain_mode") => f64::from(u8::from(tuned.automatic_gain)),
             (None, "dc_mode") => f64::from(u8::from(tuned.automatic_dc)),
             _ if tuned.bandwidth == 0.0 => {
                 let (low, high, _) = Self::range(direction, "bandwidth")?;
-                self.air.rate().clamp(low, high)
+                self.rate(direction).clamp(low, high)
             }
             _ => tuned.bandwidth,
         })
@@ -294,9 +310,35 @@ impl Radio {
         Ok(())
     }
 
-    /// The time of the last pulse, one at each whole second of the radio's life; none where no pulses come.
+    /// The time of a sample, or of now, by its clock.
+    pub(super) fn time_ns(&self, sample: Option<u64>) -> i64 {
+        self.air.time_ns(sample) + self.zero_ns.load(Ordering::Relaxed)
+    }
+
+    /// The time of the air at a time of its clock.
+    pub(super) fn to_air(&self, time_ns: i64) -> i64 {
+        time_ns - self.zero_ns.load(Ordering::Relaxed)
+    }
+
+    /// The clock shows `time_ns` now.
+    pub(super) fn set_time(&self, time_ns: i64) {
+        self.zero_ns.store(time_ns - self.air.time_ns(None), Ordering::Relaxed);
+    }
+
+    /// Sets the clock by so many samples, without a sample lost.
+    pub(super) fn shift_clock(&self, samples: i64) {
+        self.zero_ns.fetch_add((samples as f64 * 1e9 / self.air.rate()).round() as i64, Ordering::Relaxed);
+    }
+
+    /// The time of the last pulse, one at each whole second of the air, so that all radios in it see the same ones; none where no pulses come.
     pub(super) fn pulse_ns(&self) -> Option<i64> {
-        (self.connected() && self.source("time") != SOURCES[0]).then(|| self.air.last_pulse_ns())
+        let last = || self.air.last_pulse_ns() + self.zero_ns.load(Ordering::Relaxed);
+        (self.connected() && self.source("time") != SOURCES[0]).then(last)
+    }
+
+    /// The clock shows `time_ns` at the next pulse.
+    pub(super) fn set_time_at_pulse(&self, time_ns: i64) {
+        self.zero_ns.store(time_ns - (self.air.last_pulse_ns() + PULSE_NS), Ordering::Relaxed);
     }
 
     /// Whether it has time.

@@ -119,11 +119,9 @@ fn ask(radio: &Radio, verb: &str, direction: Direction, channel: usize, name: &s
         "set source" => radio.set_source(name, value).map(done),
         "sources" => Ok(SOURCES.join("\n")),
         "pulse" => Ok(radio.pulse_ns().map(|ns| ns.to_string()).unwrap_or_default()),
-        "set at pulse" => value
-            .parse()
-            .map(|ns| radio.air.set_time_at_pulse(ns))
-            .map(done)
-            .map_err(|_| Error::parameter("time", "whole nanoseconds", value)),
+        "set at pulse" => {
+            value.parse().map(|ns| radio.set_time_at_pulse(ns)).map(done).map_err(|_| Error::parameter("time", "whole nanoseconds", value))
+        }
         "sensors" => Ok(lines(&Radio::sensors(false))),
         "channel sensors" if direction == Direction::Rx => Ok(lines(&Radio::sensors(true))),
         "channel sensors" => Ok(String::new()),
@@ -147,12 +145,12 @@ fn ask(radio: &Radio, verb: &str, direction: Direction, channel: usize, name: &s
 
 #[unsafe(no_mangle)]
 extern "C" fn kaflow_radio_time(radio: &Radio) -> c_longlong {
-    guard(0, || radio.air.time_ns(None))
+    guard(0, || radio.time_ns(None))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn kaflow_radio_set_time(radio: &Radio, time_ns: c_longlong) {
-    guard((), || radio.air.set_time(time_ns));
+    guard((), || radio.set_time(time_ns));
 }
 
 #[unsafe(no_mangle)]

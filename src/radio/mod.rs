@@ -51,7 +51,8 @@
 //! | `vanish_after`, `hang_after` | after so many samples the device is gone, or a read never returns | never |
 //!
 //! Unknown arguments are ignored with a warning, as programs pass on what is meant for other drivers; `kaflow` itself refuses them. All settings can be changed while running; delay and
-//! taps change when the receiver is activated next, the amplifier when the transmitter is set up next. The rate can change while streams are active.
+//! taps change when the receiver is activated next, the amplifier when the transmitter is set up next. The rates can change while streams are active, and the transmitter may have
+//! another than the receiver.
 //!
 //! A transmitter is heard where it is tuned and up to a tenth of the rate beside; elsewhere there is noise. The channel between two antennas stands still while nothing is transmitted. Sensors tell the
 //! true taps of each receive channel, what was lost, and whether the clock is locked to its source. What is switched on and off is logged at SoapySDR's level DEBUG.
@@ -77,11 +78,15 @@ mod parameters;
 #[cfg(feature = "soapy")]
 mod quirks;
 #[cfg(feature = "soapy")]
+mod rate_change;
+#[cfg(feature = "soapy")]
 mod receiver;
 #[cfg(feature = "soapy")]
 mod settings;
 #[cfg(feature = "soapy")]
 mod stream;
+#[cfg(feature = "soapy")]
+mod transmitter;
 
 #[cfg(feature = "soapy")]
 pub use device::UNITY_GAIN_DB;

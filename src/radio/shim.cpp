@@ -91,8 +91,9 @@ class Testbed : public SoapySDR::Device {
 
     std::vector<std::string> getStreamFormats(const int, const size_t) const override { return split(ask("formats"), '\n'); }
     std::string getNativeStreamFormat(const int, const size_t, double &fullScale) const override {
-        fullScale = 1.0;
-        return SOAPY_SDR_CF32;
+        // That of most converters, so that SoapyRemote sends half of what floats would need.
+        fullScale = 32768.0;
+        return SOAPY_SDR_CS16;
     }
     SoapySDR::ArgInfoList getStreamArgsInfo(const int, const size_t) const override {
         auto info = argument("bufflen", "samples that a read brings at most", "samples", 1, 8192);

@@ -1,18 +1,18 @@
-//! Streams of the simulated radio, with the quirks of a driver's.
+//! Streams of the simulated radio, with the quirks of a driver's; the receiver's in full.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use num_complex::Complex32;
 
-use super::air::Event;
 use super::bursts::Sent;
-use super::device::{Failure, Radio, amplitude, lock};
+use super::device::{Failure, Radio, lock};
 use super::format::Format;
-use super::quirks::{Course, Quirks};
+use super::quirks::Course;
 use super::receiver::{Receiver, Tuned};
+use super::transmitter::TxStream;
 use super::{CHANNELS, Direction, Settings};
-use crate::channel::{Amplifier, Stage};
+use crate::channel::Amplifier;
 use crate::error::require;
 use crate::{Error, Result};
 
@@ -58,15 +58,6 @@ impl RxStream {
     }
 }
 
-/// A transmit stream that is set up.
-pub(super) struct TxStream {
-    channels: Vec<usize>,
-    format: Format,
-    amplifiers: Vec<Option<Amplifier>>,
-    active: bool,
-    written: u64,
-}
-
 /// What a read brought.
 pub(super) struct Read {
     pub(super) samples: usize,
@@ -76,7 +67,7 @@ pub(super) struct Read {
     pub(super) end: bool,
 }
 
-fn add(counter: &AtomicU64, n: u64) {
+pub(super) fn add(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
 }
 
@@ -118,7 +109,7 @@ impl Radio {
                 free(tx.is_some())?;
                 let amplifier = settings.scenario(self.air.rate())?.amplifier;
                 let amplifier = amplifier.as_ref().map(Amplifier::from_config).transpose()?;
-                *tx = Some(TxStream { amplifiers: vec![amplifier; channels.len()], channels, format, active: false, written: 0 });
+                *tx = Some(TxStream::new(channels, format, amplifier));
             }
         }
         Ok(())
@@ -146,7 +137,7 @@ impl Radio {
         }
         match direction {
             Direction::Tx => {
-                lock(&self.tx).as_mut().ok_or(Failure::NotSupported)?.active = true;
+                lock(&self.tx).as_mut().ok_or(Failure::NotSupported)?.activate();
                 self.air.activate_transmitter();
             }
             Direction::Rx => {
@@ -155,7 +146,7 @@ impl Radio {
                 let settings = lock(&self.settings).clone();
                 let receiver = Receiver::new(&settings, &rx.channels, self.air.rate());
                 rx.receiver = Some(receiver.map_err(|_| Failure::NotSupported)?);
-                rx.next = self.air.listen(at_ns);
+                rx.next = self.air.listen(at_ns.map(|at| self.to_air(at)));
                 (rx.slipped, rx.stalled, rx.overflowed) = (0, 0, false);
                 // Delay, taps and half the length of the filter that interpolates.
                 (rx.echo, rx.stale) = (settings.impairments.delay.ceil() as usize + settings.taps as usize + 32, 0);
@@ -224,7 +215,7 @@ impl Radio {
             rx.stalled = quirks.stall;
         }
         if strike.jump && quirks.jump < 0 {
-            self.air.shift_clock(quirks.jump);
+            self.shift_clock(quirks.jump);
         } else if strike.jump {
             self.lose(rx, quirks.jump.unsigned_abs(), deadline)?;
         }
@@ -261,7 +252,7 @@ impl Radio {
             self.level(rx.channels[antenna], peak);
         }
         let jitter_ns = |off: f64| (off * 1e9 / self.air.rate()).round() as i64;
-        let time_ns = rx.course.stamp(&quirks).map(|off| self.air.time_ns(Some(rx.next - rx.slipped)) + jitter_ns(off));
+        let time_ns = rx.course.stamp(&quirks).map(|off| self.time_ns(Some(rx.next - rx.slipped)) + jitter_ns(off));
         rx.next += count as u64;
         rx.course.delivered(count);
         rx.left = rx.left.map(|left| left - count as u64);
@@ -323,77 +314,4 @@ impl Radio {
         rx.next += count;
         Ok(())
     }
-
-    /// Writes up to `wanted` samples, one buffer for each channel in the stream's format; gives how many were taken.
-    pub(super) fn write(
-        &self,
-        buffers: &[&[u8]],
-        wanted: usize,
-        at_ns: Option<i64>,
-        end: bool,
-        timeout: Duration,
-    ) -> Result<usize, Failure> {
-        if self.gone.load(Ordering::Relaxed) {
-            return Err(Failure::Gone);
-        }
-        let mut guard = lock(&self.tx);
-        let tx = guard.as_mut().filter(|tx| tx.active).ok_or(Failure::NotSupported)?;
-        let space = self.air.space(wanted as u64, Instant::now() + timeout);
-        if space == 0 && wanted > 0 {
-            return Err(Failure::Timeout);
-        }
-        let (to_change, late) = punctuality(&lock(&self.settings).quirks, tx.written);
-        let count = [space, 2 * BLOCK as u64, to_change].into_iter().fold(wanted as u64, u64::min) as usize;
-        let mut sent = Sent::default();
-        for ((buffer, &channel), amplifier) in buffers.iter().zip(&tx.channels).zip(&mut tx.amplifiers) {
-            let out = &mut sent[channel];
-            tx.format.decode(&buffer[..count * tx.format.bytes()], out);
-            // The converter ends at full scale, whatever the program wrote.
-            let held = |x: f32| x.clamp(-1.0, 1.0);
-            out.iter_mut().for_each(|z| *z = Complex32::new(held(z.re), held(z.im)));
-            let drive_db = self.drive_db(channel);
-            match amplifier {
-                // Within its range any gain is a back-off that the amplifier takes.
-                Some(amplifier) => {
-                    let _ = amplifier.set_ibo_db(-drive_db);
-                    amplifier.process(out);
-                }
-                None => out.iter_mut().for_each(|z| *z *= amplitude(drive_db)),
-            }
-        }
-        tx.written += count as u64;
-        // The end of the burst is the end of what the program wrote, not of what there was room for.
-        self.air.transmit(sent, count, at_ns, end && count == wanted, late);
-        Ok(count)
-    }
-
-    /// The next event of a stream, and the time of the sample that it happened to.
-    pub(super) fn status(&self, direction: Direction, timeout: Duration) -> (Failure, Option<i64>) {
-        // A transmitter that is not active yet has nothing to tell: who asks then must not be told never to ask again.
-        if direction == Direction::Rx {
-            return (Failure::NotSupported, None);
-        }
-        let time = |time_ns: i64| self.has_time().then_some(time_ns);
-        match self.air.event(Instant::now() + timeout) {
-            Some((Event::Underflow, at)) => {
-                add(&self.losses.underflows, 1);
-                (Failure::Underflow, time(at))
-            }
-            Some((Event::Late, at)) => {
-                add(&self.losses.late, 1);
-                (Failure::Late, time(at))
-            }
-            None => (Failure::Timeout, None),
-        }
-    }
-}
-
-/// Whether what is written next is too late, and for how many samples that holds.
-fn punctuality(quirks: &Quirks, written: u64) -> (u64, bool) {
-    let (every, length) = (quirks.late_every, quirks.late_length);
-    if every == 0 || length == 0 {
-        return (u64::MAX, false);
-    }
-    let into = written % every;
-    if written >= every && into < length { (length.min(every) - into, true) } else { (every - into, false) }
 }

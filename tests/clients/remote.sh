@@ -34,7 +34,8 @@ wait_for "$folder/avahi.log" "startup complete"
 stdbuf -oL SoapySDRServer --bind=tcp://127.0.0.1:55132 >"$folder/server.log" 2>&1 &
 server=$!
 wait_for "$folder/server.log" "Press Ctrl+C"
-if [ -n "${KAFLOW_SERVER_DIES:-}" ]; then
-    (sleep "$KAFLOW_SERVER_DIES" && kill -9 "$server") &
+# What happens to the server, or to the network, after some seconds.
+if [ -n "${KAFLOW_MISHAP:-}" ]; then
+    (sleep 4 && eval "$KAFLOW_MISHAP") &
 fi
 "$@"

@@ -139,8 +139,9 @@ def the_rate_changes_while_streaming():
     opened.activateStream(tx)
     opened.activateStream(rx)
     for rate in (5e6, 2e6):
-        opened.setSampleRate(SOAPY_SDR_RX, 0, rate)
-        assert opened.getSampleRate(SOAPY_SDR_TX, 0) == rate
+        for direction in (SOAPY_SDR_RX, SOAPY_SDR_TX):
+            opened.setSampleRate(direction, 0, rate)
+            assert opened.getSampleRate(direction, 0) == rate
         write(opened, tx, np.full(20000, 0.5, np.complex64))
         heard, reads = read(opened, rx, 20000)
         turns = np.unwrap(np.angle(heard[200:]))

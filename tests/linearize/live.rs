@@ -64,7 +64,7 @@ fn where_next_to_nothing_but_noise_comes_back_the_plain_signal_is_sent_until_the
     // The same device: SoapySDR opens one only once.
     let air = soapysdr::Device::new(device).unwrap();
     let (mut noisy, mut seen) = (None, 0);
-    let source = Source::Radio(Box::new(radio), frame, 10f32.powf(-12.0 / 20.0));
+    let source = Source::Radio(Box::new(radio), frame.into(), 10f32.powf(-12.0 / 20.0));
     track::run(source, plan, &watch, |_| {
         let all = rounds.get();
         match noisy {

@@ -95,7 +95,7 @@ fn follow(radio: Radio, filters: Vec<Named>, samples: u64, skip: u64, every: Dur
     let plan = Plan { filters: vec![filters.into_iter().map(filter).collect()], samples: Some(samples), ..Plan::default() };
     let watch = AtomicBool::new(false);
     let watch = Watch { every, ..Watch::new(&watch) };
-    track::run(track::Source::Radio(Box::new(radio), frame(), LEVEL), plan, &watch, look).unwrap()
+    track::run(track::Source::Radio(Box::new(radio), frame().into(), LEVEL), plan, &watch, look).unwrap()
 }
 
 fn errors(outcome: &Outcome) -> Vec<f64> {
@@ -208,7 +208,7 @@ fn a_receiver_that_knows_no_frame_receives_the_packets_of_another_box() -> Resul
         let receiver =
             receiver.tell(move |_, packet| packet.iter().for_each(|packet| tell.send(packet.ber(&bits).rate()).unwrap_or_default()));
         let plan = Plan { receive: Some(receiver), samples: Some(samples), ..Plan::default() };
-        track::run(track::Source::Radio(Box::new(radio), Vec::new(), LEVEL), plan, &Watch::new(&false.into()), |_| ())
+        track::run(track::Source::Radio(Box::new(radio), Vec::new().into(), LEVEL), plan, &Watch::new(&false.into()), |_| ())
     })??;
     assert!(outcome.filters.is_empty() && outcome.sync.is_empty() && outcome.fault.is_none() && !outcome.interrupted);
     let rates: Vec<f64> = told.iter().collect();

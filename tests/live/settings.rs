@@ -53,6 +53,42 @@ fn each_end_has_settings_of_its_own_and_all_are_read_back_beside_what_was_asked_
 }
 
 #[test]
+fn either_end_may_have_its_own_rate_and_the_filters_lose_nothing() {
+    let device = "driver=kaflow-testbed,pace=fast,taps=2,doppler_hz=5,delay=57,amplifier=none";
+    let nmse_db = |found: &Json| found["filters"][0]["nmse_db"].as_f64().unwrap();
+    let one = nmse_db(&live(device, &["--rate", "1e6"]).2.unwrap());
+    for (tx, rx) in [("4e6", "1e6"), ("1e6", "2e6"), ("1.25e6", "1e6")] {
+        let (code, text, found) = live(device, &["--tx-rate", tx, "--rx-rate", rx]);
+        assert_eq!(code, Some(0), "{text}");
+        let found = found.unwrap();
+        let [sent, received] = [tx, rx].map(|rate| Json::from(rate.parse::<f64>().unwrap()));
+        assert_eq!((&found["tx"]["rate_hz"], &found["tx"]["asked"]["rate_hz"]), (&sent, &sent), "{text}");
+        assert_eq!((&found["rx"]["rate_hz"], &found["rx"]["asked"]["rate_hz"]), (&received, &received), "{text}");
+        assert_eq!(found["sample_rate"], received);
+        // Both ends start at one time: the delay is that of the radio.
+        let delay = found["alignment"]["delay"].as_f64().unwrap();
+        assert!((delay - 57.0).abs() < 0.6, "{tx} to {rx}: delay {delay}");
+        assert!(nmse_db(&found) < one + 1.0, "{tx} to {rx}: {} dB, {one} dB at one rate", nmse_db(&found));
+    }
+}
+
+#[test]
+fn two_radios_at_one_pulse_have_one_time_and_one_clock() {
+    let (folder, wire) = (tempfile::tempdir().unwrap(), "driver=kaflow-testbed,air=pulse,half_duplex=true,taps=0,delay=57");
+    let path = folder.path().join("found.json");
+    let (tx, rx) = (format!("{wire},serial=tx"), format!("{wire},serial=rx"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kaflow"));
+    command.args(["live", "--tx-device", &tx, "--rx-device", &rx, "--rate", "2e5", "--seconds", "1", "--filter", "nlms"]);
+    command.args(["--time-source", "external", "--clock-source", "external", "--json"]).arg(&path);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found = read(&path).unwrap();
+    // Their times begin when they are opened, one after the other: without the pulse the delay would be that in between as well.
+    assert_eq!((&found["alignment"]["delay"], &found["one_clock"]), (&57.0.into(), &true.into()));
+    assert_eq!((&found["tx"]["time_source"], &found["rx"]["time_source"]), (&"external".into(), &"external".into()));
+}
+
+#[test]
 fn the_oscillator_is_corrected() {
     // 0.1 ppm of 5.4 GHz.
     let (_, text, found) = live(DEVICE, &["--rate", "1e6", "--tx-ppm", "0.1"]);
@@ -82,7 +118,9 @@ fn what_a_device_has_not_is_refused_with_the_nearest_that_it_has() {
         (&["--rate", "1e6", "--lo-offset", "1e9"], "--lo-offset must be between -30000000 and 30000000 Hz"),
         (&["--rate", "1e6", "--tx-gain", "61"], "the nearest being 60, got 61"),
         (&["--rate", "1e6", "--rx-gain", "LNA=31"], "rx-gain LNA must be between 0 and 30 dB"),
-        (&["--rate", "1e6", "--tx-rate", "2e6"], "--tx-rate must be 1000000, the rate that is received with"),
+        (&["--rate", "1e6", "--tx-rate", "1e9"], "--tx-rate must be between 100000 and 61440000 samples a second"),
+        (&["--rate", "1e6", "--tx-rate", "1234567.1"], "last as long as a whole number of transmitted ones, the nearest being 1234490.7"),
+        (&["--rate", "1e6", "--tx-rate", "4e6", "--linearize"], "--tx-rate must be 1000000, that of the receiver, with --linearize"),
         (&["--rate", "1e6", "--antenna", "RX2"], "unknown antenna 'RX2', did you mean 'RX'?"),
         (&["--rate", "1e6", "--clock-source", "gps"], "unknown clock source 'gps'; there are internal, external"),
         (&["--rate", "1e6", "--time-source", "gps"], "unknown time source 'gps'"),
@@ -126,7 +164,7 @@ fn a_probe_lists_every_option_with_its_range() {
     let has = |name: &str, said: &str| text.lines().any(|line| line.trim_start().starts_with(name) && line.contains(said));
     for (name, said) in [
         ("--rx-freq ", "70000000 to 6000000000 Hz"),
-        ("--rate ", "100000 to 61440000 samples a second"),
+        ("--tx-rate ", "100000 to 61440000 samples a second"),
         ("--tx-gain PA= ", "0 to 30 dB"),
         ("--tx-antenna ", "TX"),
         ("--lo-offset ", "-30000000 to 30000000 Hz"),

@@ -22,6 +22,11 @@ const PULSES: Duration = Duration::from_millis(2500);
 
 const POLL: Duration = Duration::from_millis(10);
 
+/// Whether a source of clock or time is another than a device's own, so that two devices with it have one.
+pub(super) fn from_outside(source: &Option<String>) -> bool {
+    source.as_ref().is_some_and(|source| source != INTERNAL)
+}
+
 /// Sets the sources of clock and time of `devices`, each with its arguments; waits until clocks from outside are locked to, and sets all times to 0 at one pulse.
 pub(super) fn set(devices: &[(&Device, &str)], config: &RadioConfig) -> Result<()> {
     if let Some(source) = &config.clock_source {

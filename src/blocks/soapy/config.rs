@@ -19,6 +19,8 @@ pub struct End {
     pub automatic_gain: bool,
     /// Centre frequency in Hz; that of the radio where not given.
     pub frequency: Option<f64>,
+    /// Samples a second; those of the radio where not given.
+    pub rate: Option<f64>,
     /// How far the oscillator is from the centre frequency in Hz, as the frequency argument `OFFSET`.
     pub lo_offset: Option<f64>,
     /// Correction of the oscillator in ppm.
@@ -44,6 +46,7 @@ impl End {
             gains: Vec::new(),
             automatic_gain: false,
             frequency: None,
+            rate: None,
             lo_offset: None,
             correction_ppm: None,
             automatic_dc: None,
@@ -63,7 +66,7 @@ pub struct RadioConfig {
     pub tx: Option<End>,
     /// Centre frequency in Hz, of each end that has none of its own.
     pub frequency: f64,
-    /// Samples a second, at both ends: they are compared one by one.
+    /// Samples a second, of each end that has none of its own.
     pub rate: f64,
     /// Clock source; the device's own choice where not given. One from outside must be locked to.
     pub clock_source: Option<String>,
@@ -102,6 +105,12 @@ impl RadioConfig {
             reconnect: Duration::ZERO,
             patient: false,
         }
+    }
+
+    /// Whether both ends have one rate.
+    pub(crate) fn one_rate(&self) -> bool {
+        let rate = |end: &Option<End>| end.as_ref().and_then(|end| end.rate).unwrap_or(self.rate);
+        rate(&self.tx) == rate(&self.rx)
     }
 
     /// Whether both ends are one device.

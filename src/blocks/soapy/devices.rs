@@ -7,7 +7,7 @@ use soapysdr::{Args, Device, Direction, TxStream};
 
 use super::clock;
 use super::config::{End, RadioConfig};
-use super::tune::{ReadBack, Rise, check_duplex, tune};
+use super::tune::{ReadBack, Rise, check_duplex, settled_rate, tune};
 use crate::radio::calls::{Calls, Of};
 use crate::radio::client::RxStream;
 use crate::{Error, Result, radio};
@@ -36,11 +36,34 @@ pub(crate) fn open_device(arguments: &str) -> Result<Device> {
     Device::new(arguments).map_err(|e| refused(arguments, "cannot be opened (`kaflow devices` lists what there is)", &e))
 }
 
-/// The arguments of an end's stream. SoapyRemote's own choice, UDP, loses samples on their way to the transmitter and tells nobody: where nothing else is asked for, it is TCP.
+/// Bytes of a piece over TCP: SoapyRemote's own choice is that of a datagram, which has both hosts wait for their systems most of the time, and shares of a window that every system grants.
+const PIECE: &str = "32768";
+
+/// The arguments of an end's stream. SoapyRemote's own choice is UDP: it never looks at the numbers of its datagrams, so that those that are lost on their way to the transmitter shorten the frame, and
+/// nobody is told. Where nothing else is asked for, it is TCP.
 fn stream_args(end: &End) -> String {
-    let (device, given) = (Args::from(end.device.as_str()), end.stream_args.as_str());
-    let chosen = device.get("prot").or(device.get("remote:prot")).is_some() || Args::from(given).get("remote:prot").is_some();
-    if chosen || device.get("driver") != Some("remote") { given.to_owned() } else { format!("remote:prot=tcp,{given}") }
+    let (device, given) = (Args::from(end.device.as_str()), Args::from(end.stream_args.as_str()));
+    if device.get("driver") != Some("remote") {
+        return end.stream_args.clone();
+    }
+    let asked =
+        |name: &str| given.get(format!("remote:{name}").as_str()).or(device.get(format!("remote:{name}").as_str())).or(device.get(name));
+    let mut arguments = Vec::new();
+    if asked("prot").is_none() {
+        arguments.push("remote:prot=tcp".to_owned());
+    }
+    if asked("prot").is_none_or(|prot| prot == "tcp") && asked("mtu").is_none() {
+        arguments.push(format!("remote:mtu={PIECE}"));
+    }
+    arguments.extend((!end.stream_args.is_empty()).then(|| end.stream_args.clone()));
+    arguments.join(",")
+}
+
+/// Samples a second at either end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Rates {
+    pub(super) rx: f64,
+    pub(super) tx: f64,
 }
 
 /// Streams that are set up and not active.
@@ -81,11 +104,11 @@ impl Opened {
 }
 
 impl Devices {
-    /// Opens and tunes the devices and sets both streams up; gives the rate too. Nothing is transmitted yet, and the transmit gain is as low as it can be.
-    pub(super) fn new(config: &RadioConfig) -> Result<(Self, Streams, f64)> {
+    /// Opens and tunes the devices and sets both streams up; gives their rates too. Nothing is transmitted yet, and the transmit gain is as low as it can be.
+    pub(super) fn new(config: &RadioConfig) -> Result<(Self, Streams, Rates)> {
         let devices = Self { config: config.clone(), open: Mutex::default() };
-        let (streams, rate) = devices.open()?;
-        Ok((devices, streams, rate))
+        let (streams, rates) = devices.open()?;
+        Ok((devices, streams, rates))
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -93,7 +116,7 @@ impl Devices {
     }
 
     /// Opens what is not open.
-    pub(super) fn open(&self) -> Result<(Streams, f64)> {
+    pub(super) fn open(&self) -> Result<(Streams, Rates)> {
         let config = &self.config;
         let new = |end: &Option<End>| end.as_ref().map(|end| Opened::new(&end.device)).transpose();
         let rx = new(&config.rx)?;
@@ -111,9 +134,13 @@ impl Devices {
         all.truncate(if config.one_device() { 1 } else { 2 });
         clock::set(&all.iter().map(|(opened, name)| (&opened.device, *name)).collect::<Vec<_>>(), config)?;
         set(&all, &config.settings)?;
-        let (mut rate, mut rise) = (config.rate, None);
+        let (mut rates, mut rise) = (Rates { rx: config.rate, tx: config.rate }, None);
         for (opened, end, direction) in &ends {
-            (rate, rise) = tune(&opened.device, &opened.calls, end, *direction, config)?;
+            rise = tune(&opened.device, &opened.calls, end, *direction, config)?;
+        }
+        for (opened, end, direction) in &ends {
+            let rate = if *direction == Direction::Tx { &mut rates.tx } else { &mut rates.rx };
+            *rate = settled_rate(&opened.device, end, *direction, config)?;
         }
         let mut streams = Streams::default();
         for (Opened { device, .. }, end, direction) in ends {
@@ -128,7 +155,7 @@ impl Devices {
             }
         }
         *self.lock() = Open { rx, tx, rise };
-        Ok((streams, rate))
+        Ok((streams, rates))
     }
 
     /// Lets go of them.
@@ -210,7 +237,8 @@ mod tests {
     #[test]
     fn a_remote_radio_is_reached_over_tcp_unless_another_way_is_asked_for() {
         let of = |device: &str, given: &str| stream_args(&End { stream_args: given.into(), ..End::new(device) });
-        assert_eq!(of("driver=remote,remote=tcp://there:1,remote:driver=uhd", "remote:mtu=9000"), "remote:prot=tcp,remote:mtu=9000");
+        assert_eq!(of("driver=remote,remote=tcp://there:1,remote:driver=uhd", ""), "remote:prot=tcp,remote:mtu=32768");
+        assert_eq!(of("driver=remote,remote:driver=uhd", "remote:mtu=9000"), "remote:prot=tcp,remote:mtu=9000");
         assert_eq!(of("driver=remote,remote:driver=uhd", "remote:prot=udp"), "remote:prot=udp");
         assert_eq!(of("driver=remote,remote:prot=udp", ""), "");
         assert_eq!(of("driver=uhd", "recv_frame_size=1000"), "recv_frame_size=1000");

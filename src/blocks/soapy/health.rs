@@ -165,8 +165,8 @@ impl fmt::Display for Health {
 
 /// A transmitter that has fallen behind.
 pub(super) struct Relapse {
-    /// One device at both ends: its clock is that of both.
-    one_clock: bool,
+    /// Both ends have one time.
+    one_time: bool,
     /// When the transmitter is back in its place, in nanoseconds of its clock.
     silent_until_ns: AtomicI64,
     /// It is back, and nobody knows where.
@@ -174,8 +174,8 @@ pub(super) struct Relapse {
 }
 
 impl Relapse {
-    pub(super) fn new(one_clock: bool) -> Self {
-        Self { one_clock, silent_until_ns: AtomicI64::new(i64::MIN), displaced: AtomicBool::new(false) }
+    pub(super) fn new(one_time: bool) -> Self {
+        Self { one_time, silent_until_ns: AtomicI64::new(i64::MIN), displaced: AtomicBool::new(false) }
     }
 
     /// The devices have been opened anew.
@@ -196,7 +196,7 @@ impl Relapse {
     pub(super) fn silent(&self, time_ns: Option<i64>) -> bool {
         let left = |time: i64| self.silent_until_ns.load(Ordering::Relaxed).saturating_sub(time);
         // Much longer than it ever takes, it is the clock that has been set.
-        self.one_clock && time_ns.is_some_and(|time| (1..=10 * LEAD_NS).contains(&left(time)))
+        self.one_time && time_ns.is_some_and(|time| (1..=10 * LEAD_NS).contains(&left(time)))
     }
 
     /// Whether the transmitter has lost its place; once.

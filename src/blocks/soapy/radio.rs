@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use num_complex::Complex32;
 use soapysdr::{Device, Direction, TxStream};
 
+use super::clock::from_outside;
 use super::config::RadioConfig;
-use super::devices::{Devices, Streams, refused};
+use super::devices::{Devices, Rates, Streams, refused};
 use super::health::{Health, Relapse};
 use super::reunion::Reunion;
 use super::tune::ReadBack;
@@ -38,7 +39,6 @@ pub(super) const LEAD_NS: i64 = 50_000_000;
 /// Both streams are set up before either is activated; they start together, at a time in the near future where the device has time, else at once. The transmit gain is as low as the device has
 /// it until its stream has started. At any end the transmitter stops first; a panic anywhere in the process stops it too.
 pub struct Radio {
-    rate: f64,
     pub(super) shared: Arc<Shared>,
     config: RadioConfig,
     drive: Arc<AtomicU32>,
@@ -46,7 +46,7 @@ pub struct Radio {
 
 /// What a source and a sink have in common while they run.
 pub(super) struct Shared {
-    pub(super) rate: f64,
+    pub(super) rates: Rates,
     pub(super) queue: usize,
     pub(super) patient: bool,
     pub(super) timeout: Duration,
@@ -82,9 +82,9 @@ impl Radio {
         if config.timeout.is_zero() {
             return Err(Error::parameter("timeout", "more than 0 s", "0"));
         }
-        let (devices, streams, rate) = Devices::new(config)?;
+        let (devices, streams, rates) = Devices::new(config)?;
         let shared = Shared {
-            rate,
+            rates,
             queue: config.queue,
             patient: config.patient,
             timeout: config.timeout,
@@ -95,17 +95,22 @@ impl Radio {
             gone: AtomicBool::new(false),
             transmits: AtomicBool::new(false),
             health: Arc::default(),
-            relapse: Relapse::new(config.one_device()),
+            relapse: Relapse::new(config.one_device() || from_outside(&config.time_source)),
             devices: Arc::new(devices),
             reunion: Reunion::new(config.reconnect),
             streams: Mutex::new((streams, None)),
         };
-        Ok(Self { rate, shared: Arc::new(shared), config: config.clone(), drive: Arc::new(AtomicU32::new(1f32.to_bits())) })
+        Ok(Self { shared: Arc::new(shared), config: config.clone(), drive: Arc::new(AtomicU32::new(1f32.to_bits())) })
     }
 
-    /// The sample rate that the device has in fact.
+    /// Samples a second that are received in fact.
     pub fn rate(&self) -> f64 {
-        self.rate
+        self.shared.rates.rx
+    }
+
+    /// And those that are transmitted.
+    pub fn tx_rate(&self) -> f64 {
+        self.shared.rates.tx
     }
 
     /// What has happened so far.
@@ -133,11 +138,12 @@ impl Radio {
         self.config.tx.as_ref().map_or(0, |end| end.channels.len())
     }
 
-    /// Whether transmitter and receiver sample by one clock: they do in one device, unless it says otherwise (`clocks` in what SoapySDR calls its hardware information).
+    /// Whether transmitter and receiver sample by one clock: they do in one device, and in two that follow one from outside, unless the receiver says otherwise (`clocks` in what SoapySDR calls its
+    /// hardware information).
     pub fn one_clock(&self) -> bool {
         let says =
             || self.shared.devices.get(Direction::Rx).and_then(|(device, _)| device.hardware_info().ok()?.get("clocks").map(str::to_owned));
-        self.config.one_device() && says().is_none_or(|clocks| clocks == "1")
+        (self.config.one_device() || from_outside(&self.config.clock_source)) && says().is_none_or(|clocks| clocks == "1")
     }
 
     /// Changes the overall transmit gain in dB, at any time after the start.

@@ -58,7 +58,7 @@ impl Reader {
     /// A reader, and where its complaint comes out should it give up.
     pub(super) fn new(stream: RxStream, channels: usize, queue: Arc<Queue<Packet>>, shared: Arc<Shared>) -> (Self, Receiver<Error>) {
         let (complaints, failure) = bounded(1);
-        let stamps = Stamps::new(shared.rate);
+        let stamps = Stamps::new(shared.rates.rx);
         (
             Self {
                 stream: Some(stream),
@@ -129,7 +129,7 @@ impl Reader {
     /// Goes on with a new stream, behind a gap of a length that nobody knows.
     fn begin(&mut self, stream: RxStream) {
         self.stream = Some(stream);
-        (self.stamps, self.flagged) = (Stamps::new(self.shared.rate), false);
+        (self.stamps, self.flagged) = (Stamps::new(self.shared.rates.rx), false);
         self.miss(0, true);
     }
 

@@ -150,10 +150,7 @@ impl Shared {
     /// Opens the devices and starts their streams.
     fn reopen(&self) -> Result<()> {
         self.devices.release();
-        let (streams, rate) = self.devices.open()?;
-        if (rate - self.rate).abs() > 1e-6 * self.rate {
-            return Err(Error::parameter("rate", format!("{} as before", self.rate), rate));
-        }
+        let (streams, _) = self.devices.open()?;
         self.replace(streams);
         self.relapse.forget();
         let started = self.activate();

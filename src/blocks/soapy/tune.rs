@@ -155,8 +155,29 @@ fn set_gains(
     })
 }
 
-/// Applies what the configuration says to one direction of a device; gives the rate that it took and, of a transmitter, the gains that it is to have once it runs.
-pub(super) fn tune(device: &Device, calls: &Calls, end: &End, direction: Direction, config: &RadioConfig) -> Result<(f64, Option<Rise>)> {
+/// The rate that an end is to have, and the name of who asked for it.
+fn asked_rate(end: &End, direction: Direction, config: &RadioConfig) -> (&'static str, f64) {
+    match (end.rate, direction) {
+        (Some(rate), Direction::Tx) => ("tx-rate", rate),
+        (Some(rate), Direction::Rx) => ("rx-rate", rate),
+        (None, _) => ("rate", config.rate),
+    }
+}
+
+/// The rate that one direction of a device has in the end: the other direction may have changed it.
+pub(super) fn settled_rate(device: &Device, end: &End, direction: Direction, config: &RadioConfig) -> Result<f64> {
+    let (name, asked) = asked_rate(end, direction, config);
+    let first = end.channels.first().copied().unwrap_or(0);
+    let rate = device.sample_rate(direction, first).map_err(|e| refused(&end.device, "sample rate", &e))?;
+    if (rate - asked).abs() > 1e-6 * asked {
+        let one = if config.one_rate() { "" } else { ": it may have one rate for both directions" };
+        return Err(Error::parameter(name, format!("a rate that the device has; asked for that, it runs at {rate}{one}"), asked));
+    }
+    Ok(rate)
+}
+
+/// Applies what the configuration says to one direction of a device; gives the gains that a transmitter is to have once it runs.
+pub(super) fn tune(device: &Device, calls: &Calls, end: &End, direction: Direction, config: &RadioConfig) -> Result<Option<Rise>> {
     let fail = |what: String| move |e: soapysdr::Error| refused(&end.device, &what, &e);
     let available = device.num_channels(direction).map_err(fail("channels".into()))?;
     let (verb, side) = if direction == Direction::Tx { ("transmit", "tx") } else { ("receive", "rx") };
@@ -176,8 +197,9 @@ pub(super) fn tune(device: &Device, calls: &Calls, end: &End, direction: Directi
             check_gains(device, end, direction, channel)?;
         }
         let rates = device.get_sample_rate_range(direction, channel).unwrap_or_default();
-        check("rate", &rates, "samples a second", &end.device, config.rate)?;
-        device.set_sample_rate(direction, channel, config.rate).map_err(fail(format!("{} samples a second", config.rate)))?;
+        let (name, rate) = asked_rate(end, direction, config);
+        check(name, &rates, "samples a second", &end.device, rate)?;
+        device.set_sample_rate(direction, channel, rate).map_err(fail(format!("{rate} samples a second")))?;
         if let Some(bandwidth) = end.bandwidth {
             let ranges = device.bandwidth_range(direction, channel).unwrap_or_default();
             if bandwidth != 0.0 {
@@ -200,13 +222,7 @@ pub(super) fn tune(device: &Device, calls: &Calls, end: &End, direction: Directi
             set_gains(device, end, direction, channel, end.gain, &end.gains)?;
         }
     }
-    let first = end.channels.first().copied().unwrap_or(0);
-    let rate = device.sample_rate(direction, first).map_err(fail("sample rate".into()))?;
-    if (rate - config.rate).abs() > 1e-6 * config.rate {
-        let problem = format!("a rate that the device has; asked for that, it runs at {rate}");
-        return Err(Error::parameter("rate", problem, config.rate));
-    }
-    Ok((rate, rise))
+    Ok(rise)
 }
 
 /// What the device corrects by itself, and its oscillator; refuses what was asked for and cannot be had.

@@ -142,7 +142,7 @@ impl Writer {
 
     /// When a sample is due, in nanoseconds after the first one.
     fn due_ns(&self, sample: u64) -> i64 {
-        (sample as f64 * 1e9 / self.shared.rate).round() as i64
+        (sample as f64 * 1e9 / self.shared.rates.tx).round() as i64
     }
 
     fn end_burst(&mut self) -> bool {
@@ -159,7 +159,7 @@ impl Writer {
             self.end_burst();
         }
         // Behind the sample that ended the burst, at least.
-        let place = ((now - began + LEAD_NS) as f64 * self.shared.rate / 1e9).ceil().max(0.0) as u64;
+        let place = ((now - began + LEAD_NS) as f64 * self.shared.rates.tx / 1e9).ceil().max(0.0) as u64;
         let place = place.max(self.next + 1);
         self.left_out += place - self.next;
         self.left_out = self.period.map_or(self.left_out, |period| self.left_out % period);

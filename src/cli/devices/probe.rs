@@ -51,7 +51,7 @@ fn end(device: &Device, calls: Option<&Calls>, direction: Direction, channel: us
         Some(element) => device.gain_element_range(direction, channel, element),
     };
     ranges(format!("--{side}-freq"), device.frequency_range(direction, channel).unwrap_or_default(), "Hz");
-    ranges(option("rate", "tx-rate"), device.get_sample_rate_range(direction, channel).unwrap_or_default(), "samples a second");
+    ranges(format!("--{side}-rate"), device.get_sample_rate_range(direction, channel).unwrap_or_default(), "samples a second");
     ranges(format!("--{side}-bandwidth"), device.bandwidth_range(direction, channel).unwrap_or_default(), "Hz");
     ranges(format!("--{side}-gain"), of(None).into_iter().collect(), "dB");
     for element in device.list_gains(direction, channel).unwrap_or_default() {

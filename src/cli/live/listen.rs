@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 pub(super) fn run(args: &Args) -> Result<()> {
     args.tracks_nothing()?;
-    let Some(rate) = args.rate else {
+    let Some(rate) = args.rate.or(args.radio.rx_rate) else {
         return Err(Error::parameter("rate", "given where nothing is tracked: that of the packets", "nothing"));
     };
     let config = args.config(rate)?;
@@ -30,7 +30,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let time = args.seconds.filter(|_| !config.patient).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let watch = Watch { every: SECOND, time: time.map(|time| time.saturating_add(START)), ..Watch::new(interrupt::watch()) };
     let mut last = (Instant::now(), 0);
-    let source = Source::Radio(Box::new(radio), Vec::new(), args.amplitude());
+    let source = Source::Radio(Box::new(radio), Vec::new().into(), args.amplitude());
     let outcome = graph::run(source, plan, &watch, |view| {
         last = show(view, &health, last, config.queue, rate, std::iter::once(listener.words()));
     })?;

@@ -1,5 +1,6 @@
 //! `kaflow live`: track with radios at both ends.
 
+mod frame;
 mod keep_up;
 mod linearize;
 mod listen;
@@ -18,25 +19,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use num_complex::Complex32;
 use serde_json::json;
 
 use super::interrupt;
 use super::receive::Listener;
-use super::recordings::understood;
 use super::run::{
     Sent, Subject, Waveform,
     dashboard::{self, Dashboard, Ends},
     filters::{self, Choice},
-    input::{self, LONGEST_FRAME},
-    report,
+    input, report,
 };
-use crate::blocks::{Drive, Health, IqSink, Radio, RadioConfig, SyncStatus, Track};
+use crate::blocks::{Drive, Frame, Health, IqSink, Radio, RadioConfig, SyncStatus, Track};
 use crate::filter::registry::Settings;
 use crate::flowgraphs::track::{self as graph, Filter, Outcome, Plan, Source, View, Watch};
-use crate::iq::{Recording, State};
-use crate::ofdm::{self, Code, RandomBits, Transmitter};
-use crate::{Error, Result, files, metrics};
+use crate::iq::State;
+use crate::{Error, Result, files, ofdm};
 use keep_up::KeepUp;
 use linearize::Linearizing;
 
@@ -71,16 +68,16 @@ pub(super) fn run(args: Args) -> Result<()> {
     args.check_outputs(sweep.is_some())?;
     // What is wrong with the rest shows at any rate.
     args.config(args.rate.unwrap_or(1e6))?;
-    let rate = match args.rate {
+    let rate = match args.rate.or(args.radio.rx_rate) {
         Some(rate) => rate,
-        None => rate::sustained(&choices, &frame(&args, 1e6)?.0, args.filters.taps, args.radio.channel.len())?,
+        None => rate::sustained(&choices, &frame::make(&args, 1e6, 1e6)?.0.known, args.filters.taps, args.radio.channel.len())?,
     };
     let config = args.config(rate)?;
-    let (frame, waveform) = self::frame(&args, rate)?;
+    let (frame, waveform) = frame::make(&args, args.radio.tx_rate.unwrap_or(rate), args.radio.rx_rate.unwrap_or(rate))?;
     if config.tx.is_some() && !args.allow_clipping {
-        Drive::of(&frame, args.amplitude())?.check()?;
+        Drive::of(&frame.sent, args.amplitude())?.check()?;
     }
-    let linearizing = args.linearize.start(&frame, args.amplitude(), args.filters.taps, &config)?;
+    let linearizing = args.linearize.start(&frame.sent, args.amplitude(), args.filters.taps, &config)?;
     allow(&args, &config)?;
     args.output.out.as_deref().map_or(Ok(()), files::make_folder)?;
     let listener = args.listener(waveform.as_ref())?;
@@ -102,37 +99,6 @@ pub(super) fn run(args: Args) -> Result<()> {
     }
 }
 
-/// One frame, with an rms of about 1: ours, of a waveform that is known, or what another box repeats.
-fn frame(args: &Args, rate: f64) -> Result<(Vec<Complex32>, Option<ofdm::Config>)> {
-    if let Some(path) = &args.tx {
-        let mut recording = understood(Recording::open(path, args.format)?)?;
-        input::check_frame(&recording)?;
-        let frame = recording.read_up_to(LONGEST_FRAME)?;
-        let power = metrics::power(&frame);
-        if power == 0.0 {
-            return Err(Error::file(path, "samples", "are all zero: they must be the frame that the transmitter repeats"));
-        }
-        return Ok((frame.iter().map(|z| z * power.sqrt().recip() as f32).collect(), None));
-    }
-    let config = args.waveform(rate)?;
-    let random = |bits: usize| {
-        let mut random = vec![0; bits];
-        RandomBits::new(config.seed).fill(&mut random);
-        random
-    };
-    let bits = match config.code {
-        Some(rate) => {
-            let code = Code::new(&config, rate)?;
-            code.encode(&random(code.data_bits()))
-        }
-        None => random(config.payload_bits()),
-    };
-    let mut frame = vec![Complex32::ZERO; config.frame_samples()];
-    Transmitter::new(config.clone(), ofdm::Source::Repeat(bits))?.fill(&mut frame);
-    args.linearize.filter(&mut frame, &config);
-    Ok((frame, Some(config)))
-}
-
 /// Asks before anything is transmitted by a real device on a frequency that nobody named.
 fn allow(args: &Args, config: &RadioConfig) -> Result<()> {
     let Some(tx) = config.tx.as_ref().filter(|tx| !simulated(&tx.device)) else { return Ok(()) };
@@ -140,7 +106,7 @@ fn allow(args: &Args, config: &RadioConfig) -> Result<()> {
         "{} is going to transmit at {} MHz, {} MHz wide: you need the right to transmit there",
         tx.device,
         tx.frequency.unwrap_or(config.frequency) / 1e6,
-        config.rate / 1e6
+        tx.rate.unwrap_or(config.rate) / 1e6
     );
     if args.freq.or(args.radio.tx_freq).is_some() || args.yes {
         return Ok(());
@@ -177,7 +143,7 @@ fn patient(device: &str) -> bool {
 struct Session<'a> {
     args: &'a Args,
     choices: &'a [Choice],
-    frame: &'a [Complex32],
+    frame: &'a Frame,
     waveform: Option<ofdm::Config>,
     listener: Option<Listener>,
     linearizing: Option<Linearizing>,
@@ -188,7 +154,7 @@ impl Session<'_> {
     fn run(&self, config: &RadioConfig, seconds: Option<f64>) -> Result<(Subject, Outcome)> {
         let advance = self.args.filters.advance.or(self.args.linearize.advance());
         let sight = input::Sight { taps: self.args.filters.taps, advance, equalize: false };
-        let survey = input::of_frame(self.frame, sight)?;
+        let survey = input::of_frame(&self.frame.known, sight)?;
         filters::fit(self.choices, self.args.radio.channel.len(), &survey, u64::MAX)?;
         let radio = Radio::open(config)?;
         let (rate, health, devices) = (radio.rate(), radio.health(), radio.devices());
@@ -224,7 +190,7 @@ impl Session<'_> {
             facts: read_back::facts(config, &radio),
             sample_rate: Some(rate),
             real: false,
-            waveform: self.waveform.clone().map(|config| Waveform { config, sent: Sent::Repeated(self.frame.to_vec()) }),
+            waveform: self.waveform.clone().map(|config| Waveform { config, sent: Sent::Repeated(self.frame.known.clone()) }),
             alignment: None,
             taps: sight.taps,
             advance: survey.advance,
@@ -259,14 +225,14 @@ impl Session<'_> {
             ..Plan::default()
         };
         if let Some(record) = &record {
-            record.sent(self.frame, self.waveform.as_ref())?;
+            record.sent(&self.frame.known, self.waveform.as_ref())?;
         }
         let time = seconds.filter(|_| !config.patient).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let every = if dashboard.is_some() { dashboard::EVERY } else { SECOND };
         let watch = Watch { every, time: time.map(|time| time.saturating_add(START)), ..Watch::new(interrupt::watch()) };
         let mut keep_up = KeepUp::new(self.args.adaptive_budget, budgets);
         let mut last = (Instant::now(), 0);
-        let source = Source::Radio(Box::new(radio), self.frame.to_vec(), self.args.amplitude());
+        let source = Source::Radio(Box::new(radio), self.frame.clone(), self.args.amplitude());
         let mut outcome = graph::run(source, plan, &watch, |view| {
             if last.0.elapsed() >= SECOND || dashboard.is_none() {
                 let told = self.listener.as_ref().map(Listener::words).into_iter().chain(self.linearizing.as_ref().map(Linearizing::words));

@@ -29,9 +29,12 @@ pub(in crate::cli) struct RadioArgs {
     /// Receive at another frequency than --freq, in Hz: behind a converter
     #[arg(long, value_name = "HZ", allow_negative_numbers = true)]
     rx_freq: Option<f64>,
-    /// Transmit samples a second: those of --rate, as each received sample is predicted from the one that was sent with it
+    /// Transmit at another rate than --rate, in samples a second, or with --rx-only the rate of the frame in --tx: the frame is brought to the rate that is received with
     #[arg(long, value_name = "HZ", allow_negative_numbers = true)]
-    tx_rate: Option<f64>,
+    pub(super) tx_rate: Option<f64>,
+    /// Receive at another rate than --rate, in samples a second
+    #[arg(long, value_name = "HZ", allow_negative_numbers = true)]
+    pub(super) rx_rate: Option<f64>,
     /// Bandwidth of the analogue filters in Hz; 0 lets the device choose
     #[arg(long, value_name = "HZ", allow_negative_numbers = true)]
     bandwidth: Option<f64>,
@@ -83,7 +86,7 @@ pub(in crate::cli) struct RadioArgs {
     /// Seconds without a sample after which a radio counts as dead
     #[arg(long, value_name = "SECONDS", default_value_t = RadioConfig::TIMEOUT.as_secs_f64(), allow_negative_numbers = true)]
     timeout: f64,
-    /// Wait so many seconds for a radio, or its host, that is lost, open it again and go on behind a gap
+    /// Wait so many seconds for a radio that is lost, or the network to it, open it again and go on behind a gap
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     reconnect: Option<f64>,
 }
@@ -108,6 +111,7 @@ impl RadioArgs {
             ("tx-freq", self.tx_freq),
             ("rx-freq", self.rx_freq),
             ("tx-rate", self.tx_rate),
+            ("rx-rate", self.rx_rate),
             ("timeout", Some(self.timeout)),
             ("reconnect", self.reconnect),
         ] {
@@ -124,10 +128,6 @@ impl RadioArgs {
         if let Some((name, value)) = numbers.into_iter().find_map(|(name, value)| Some((name, value.filter(|v| !v.is_finite())?))) {
             return Err(Error::parameter(name, "a number", value));
         }
-        if let Some(other) = self.tx_rate.filter(|other| *other != rate) {
-            let why = "the rate that is received with: each received sample is predicted from the one that was sent with it";
-            return Err(Error::parameter("tx-rate", format!("{rate}, {why}"), other));
-        }
         if let Some((_, twice)) = self.channel.iter().enumerate().find(|(n, channel)| self.channel[..*n].contains(channel)) {
             return Err(Error::parameter("channel", "each given once", twice));
         }
@@ -142,6 +142,7 @@ impl RadioArgs {
                 channels: vec![self.tx_channel],
                 antenna: self.tx_antenna.clone(),
                 frequency: self.tx_freq,
+                rate: self.tx_rate,
                 lo_offset: self.tx_lo_offset.or(self.lo_offset),
                 correction_ppm: self.tx_ppm.or(self.ppm),
                 bandwidth: self.tx_bandwidth.or(self.bandwidth),
@@ -153,6 +154,7 @@ impl RadioArgs {
             channels: self.channel.clone(),
             antenna: self.antenna.clone(),
             frequency: self.rx_freq,
+            rate: self.rx_rate,
             lo_offset: self.lo_offset,
             correction_ppm: self.ppm,
             automatic_gain: self.agc,

@@ -25,12 +25,16 @@ pub(super) fn ends(config: &RadioConfig) -> String {
         _ if tx == rx => rx,
         _ => format!("from {tx} to {rx}"),
     };
-    let at = |end: &Option<End>| end.as_ref().and_then(|end| end.frequency).unwrap_or(config.frequency) / 1e6;
-    let frequency = match (&config.tx, at(&config.tx), at(&config.rx)) {
-        (Some(_), sent, received) if sent != received => format!("{sent} to {received}"),
-        (_, _, received) => received.to_string(),
+    // In millions, once where both ends have the same.
+    let both = |of: &dyn Fn(&End) -> Option<f64>, common: f64| {
+        let at = |end: &Option<End>| end.as_ref().and_then(of).unwrap_or(common) / 1e6;
+        match (&config.tx, at(&config.tx), at(&config.rx)) {
+            (Some(_), sent, received) if sent != received => format!("{sent} to {received}"),
+            (_, _, received) => received.to_string(),
+        }
     };
-    format!("{ends} at {frequency} MHz, {} MS/s", config.rate / 1e6)
+    let frequency = both(&|end| end.frequency, config.frequency);
+    format!("{ends} at {frequency} MHz, {} MS/s", both(&|end| end.rate, config.rate))
 }
 
 /// What the report says of the radio: as it was read back from it, where it tells, and what was asked for.
@@ -74,7 +78,7 @@ fn asked(config: &RadioConfig, end: &End) -> Map<String, Value> {
     let settings: Map<_, _> = config.settings.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
     let all = [
         ("frequency_hz", Some(json!(end.frequency.unwrap_or(config.frequency)))),
-        ("rate_hz", Some(json!(config.rate))),
+        ("rate_hz", Some(json!(end.rate.unwrap_or(config.rate)))),
         ("lo_offset_hz", number(end.lo_offset)),
         ("gain_db", number(end.gain)),
         ("gains_db", (!gains.is_empty()).then(|| json!(gains))),
