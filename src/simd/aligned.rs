@@ -13,22 +13,16 @@ use super::Vector;
 pub(crate) struct Row<T>(pub(crate) [T; 16]);
 
 impl<T> Row<T> {
-    /// How many vectors it takes.
+    /// The lanes from `at` on.
     #[inline(always)]
-    pub(crate) fn groups<V: Vector<T>>() -> usize {
-        16 / V::LANES
+    pub(crate) fn get<V: Vector<T>>(&self, at: usize) -> V {
+        V::read(&self.0, at)
     }
 
-    /// The lanes of vector `group`.
+    /// Writes the lanes from `at` on.
     #[inline(always)]
-    pub(crate) fn get<V: Vector<T>>(&self, group: usize) -> V {
-        V::read(&self.0, group * V::LANES)
-    }
-
-    /// Writes the lanes of vector `group`.
-    #[inline(always)]
-    pub(crate) fn put<V: Vector<T>>(&mut self, group: usize, lanes: V) {
-        lanes.write(&mut self.0, group * V::LANES);
+    pub(crate) fn put<V: Vector<T>>(&mut self, at: usize, lanes: V) {
+        lanes.write(&mut self.0, at);
     }
 }
 

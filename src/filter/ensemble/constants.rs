@@ -61,6 +61,15 @@ pub(super) const NOISE_WINDOW: f64 = 300.0;
 /// A member whose noise is this many times that of the best takes the best one's taps.
 pub(super) const LOST: f64 = 30.0;
 
+/// Logarithm (base 2) of what a member that begins again has less of weight than the best one.
+pub(super) const BEHIND: f64 = 7.0;
+/// Samples after a jump before half of the members may rest.
+pub(super) const NARROW: u64 = 1024;
+/// Blocks from one look at all members to the next.
+pub(super) const NARROW_LOOK: u64 = 32;
+/// The most weight that members may have together which are to rest.
+pub(super) const NARROW_WEIGHT: f64 = 0.1;
+
 /// Prior variance of a tap in units of the noise, and what a jump adds to it.
 pub(super) const PRIOR: f64 = 1e4;
 pub(super) const JUMP_PRIOR: f64 = 100.0;

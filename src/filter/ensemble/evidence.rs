@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::constants::{MEMBERS, NOISE_WINDOW, OUTLIER, SURPRISE};
+use super::window::{HALF, Window};
 use crate::Real;
 use crate::simd::{Op, Row, Vector};
 
@@ -23,6 +24,8 @@ pub(super) struct Evidence<T: Real> {
     pub(super) noise: Row<T>,
     /// The most that `log` may be: 0, or `NOTHING` for a member that does not take part.
     pub(super) bound: Row<T>,
+    /// Which of them run.
+    pub(super) window: Window,
     // Of the samples since the weights were last computed: the product of the variances, and the sums of squared errors over them, cut.
     product: Row<T>,
     surprise: Row<T>,
@@ -46,6 +49,7 @@ impl<T: Real> Evidence<T> {
             weight: Row(std::array::from_fn(|i| if i < members { T::of(1.0 / members as f64) } else { T::zero() })),
             noise: Row([T::one(); MEMBERS]),
             bound,
+            window: if members > HALF { Window::ALL } else { Window { first: 0, end: HALF } },
             product: Row([T::one(); MEMBERS]),
             surprise: Row::default(),
             excess: Row::default(),
@@ -59,12 +63,20 @@ impl<T: Real> Evidence<T> {
             .all(|r| r.0.iter().all(|x| x.is_finite()))
             && self.noise.0.iter().all(|&x| x > T::zero())
             && self.level.is_finite()
+            && self.window.is_sound()
     }
 
-    /// The member with the greatest weight.
+    /// The member with the greatest weight of those that run.
     pub(super) fn best(&self) -> usize {
         let log = |i: usize| if self.log.0[i].is_finite() { self.log.0[i] } else { T::neg_infinity() };
-        (1..MEMBERS).fold(0, |best, i| if log(i) > log(best) { i } else { best })
+        self.window.members().fold(self.window.first, |best, i| if log(i) > log(best) { i } else { best })
+    }
+
+    /// Member `m` begins with the noise of member `from`, and with `less` of its weight, as a logarithm to base 2.
+    pub(super) fn wake(&mut self, m: usize, from: usize, less: f64) {
+        self.noise.0[m] = self.noise.0[from];
+        self.log.0[m] = (self.log.0[from] - T::of(less)).max(T::of(NOTHING));
+        (self.product.0[m], self.surprise.0[m], self.excess.0[m]) = (T::one(), T::zero(), T::zero());
     }
 
     /// As [`Judge::take`], for one member.
@@ -77,26 +89,28 @@ impl<T: Real> Evidence<T> {
 
     /// Some members; `new` where what was gathered before belongs to weights that are yet to be computed.
     #[inline(always)]
-    pub(super) fn load<V: Vector<T>>(&self, group: usize, new: bool) -> Judge<T, V> {
+    pub(super) fn load<V: Vector<T>>(&self, lane: usize, new: bool) -> Judge<T, V> {
         let (product, surprise) =
-            if new { (V::splat(T::one()), V::splat(T::zero())) } else { (self.product.get(group), self.surprise.get(group)) };
-        Judge { noise: self.noise.get(group), product, surprise, excess: self.excess.get(group), scalar: std::marker::PhantomData }
+            if new { (V::splat(T::one()), V::splat(T::zero())) } else { (self.product.get(lane), self.surprise.get(lane)) };
+        Judge { noise: self.noise.get(lane), product, surprise, excess: self.excess.get(lane), scalar: std::marker::PhantomData }
     }
 
     /// Puts back the product of variances and the sum of squared errors that a group of members has gathered.
     #[inline(always)]
-    pub(super) fn put<V: Vector<T>>(&mut self, group: usize, product: V, surprise: V) {
-        self.product.put(group, product);
-        self.surprise.put(group, surprise);
+    pub(super) fn put<V: Vector<T>>(&mut self, lane: usize, product: V, surprise: V) {
+        self.product.put(lane, product);
+        self.surprise.put(lane, surprise);
     }
 
     /// Lets the noise follow what was seen since it last did, at some pace.
     #[inline(always)]
     pub(super) fn renew<V: Vector<T>>(&mut self, pace: T) {
-        for g in 0..Row::<T>::groups::<V>() {
-            let noise = self.excess.get::<V>(g).fma(V::splat(pace), V::splat(T::one())).mul(self.noise.get(g));
-            self.noise.put(g, noise.max(V::splat(T::of(LEAST))));
-            self.excess.put(g, V::splat(T::zero()));
+        let mut at = self.window.first;
+        while at < self.window.end {
+            let noise = self.excess.get::<V>(at).fma(V::splat(pace), V::splat(T::one())).mul(self.noise.get(at));
+            self.noise.put(at, noise.max(V::splat(T::of(LEAST))));
+            self.excess.put(at, V::splat(T::zero()));
+            at += V::LANES;
         }
     }
 }
@@ -147,25 +161,32 @@ impl<T: Real> Op<T> for Weigh<'_, T> {
         let mut running = self.running;
         for e in running.iter_mut().flatten() {
             let mut most = T::neg_infinity();
-            for g in 0..Row::<T>::groups::<V>() {
-                let likely = e.surprise.get::<V>(g).fma(V::splat(T::LOG2_E()), e.product.get::<V>(g).max(least).min(greatest).log2());
-                let log = e.log.get::<V>(g).fma(V::splat(self.forgetting), likely.fnma(V::splat(self.counts), e.bound.get::<V>(g)));
+            let Window { first, end } = e.window;
+            let mut at = first;
+            while at < end {
+                let likely = e.surprise.get::<V>(at).fma(V::splat(T::LOG2_E()), e.product.get::<V>(at).max(least).min(greatest).log2());
+                let log = e.log.get::<V>(at).fma(V::splat(self.forgetting), likely.fnma(V::splat(self.counts), e.bound.get::<V>(at)));
                 most = most.max(log.greatest());
-                e.log.put(g, log);
-                e.product.put(g, V::splat(T::one()));
-                e.surprise.put(g, V::splat(T::zero()));
+                e.log.put(at, log);
+                e.product.put(at, V::splat(T::one()));
+                e.surprise.put(at, V::splat(T::zero()));
+                at += V::LANES;
             }
             let mut sum = T::zero();
-            for g in 0..Row::<T>::groups::<V>() {
-                let log = e.log.get::<V>(g).sub(V::splat(most)).max(nothing);
+            at = first;
+            while at < end {
+                let log = e.log.get::<V>(at).sub(V::splat(most)).max(nothing);
                 let weight = log.exp2(&constants);
-                e.log.put(g, log);
-                e.weight.put(g, weight);
+                e.log.put(at, log);
+                e.weight.put(at, weight);
                 sum += weight.sum();
+                at += V::LANES;
             }
             let share = V::splat(sum.recip());
-            for g in 0..Row::<T>::groups::<V>() {
-                e.weight.put(g, e.weight.get::<V>(g).mul(share));
+            at = first;
+            while at < end {
+                e.weight.put(at, e.weight.get::<V>(at).mul(share));
+                at += V::LANES;
             }
             e.level = self.forgetting * e.level + most;
             e.total = sum;

@@ -111,7 +111,7 @@ impl<T: Real> Lanes<T> {
             return;
         }
         for l in 0..self.taps.len() {
-            for m in 0..MEMBERS {
+            for m in self.evidence.window.members() {
                 let (h, v) = self.moved(m, l, white, last);
                 let t = &mut self.taps[l];
                 (t.re.0[m], t.im.0[m], t.v_re.0[m], t.v_im.0[m]) = (h.re, h.im, v.re, v.im);
@@ -153,7 +153,7 @@ impl<T: Real> Lanes<T> {
     /// Velocities fade in directions that the input does not excite.
     pub(super) fn fade(&mut self) {
         for t in &mut self.taps {
-            for m in 0..MEMBERS {
+            for m in self.evidence.window.members() {
                 t.v_re.0[m] *= self.leak.0[m];
                 t.v_im.0[m] *= self.leak.0[m];
             }
@@ -173,6 +173,12 @@ impl<T: Real> Lanes<T> {
                 row.0[m] = row.0[from];
             }
         }
+    }
+
+    /// Member `m`, which has rested, goes on from where member `from` is; the weight that it gets is `less` times that member's, as a logarithm to base 2.
+    pub(super) fn wake(&mut self, m: usize, from: usize, less: f64) {
+        self.copy(m, from);
+        self.evidence.wake(m, from, less);
     }
 
     /// The carrier took over a rotation of `step` radians a sample.

@@ -93,6 +93,7 @@ mod shape;
 mod slow;
 mod spline;
 mod step;
+mod window;
 
 use num_complex::{Complex, Complex64};
 use serde::{Deserialize, Serialize};

@@ -8,6 +8,7 @@ use super::constants::*;
 use super::evidence::{Evidence, LEAST, Weigh};
 use super::lanes::{Lanes, White};
 use super::planes::Planes;
+use super::window::Window;
 use crate::Real;
 use crate::simd::{Op, Row, Vector};
 
@@ -100,13 +101,15 @@ impl<T: Real> Rows<T> {
     #[inline(always)]
     fn sum<V: Vector<T>>(&self, evidence: &mut Evidence<T>) -> Sums<T> {
         let mut sums = Sums::default();
-        for g in 0..Row::<T>::groups::<V>() {
+        let Window { first, end } = evidence.window;
+        let mut g = first;
+        while g < end {
             evidence.put::<V>(g, self.product.get(g), self.surprise.get(g));
             let w: V = evidence.weight.get(g);
             let (mut re, mut im, mut square) = ([w; QUAD], [w; QUAD], [w; QUAD]);
             for s in 0..QUAD {
                 let (x, y): (V, V) = (self.re[s].get(g), self.im[s].get(g));
-                let (x, y) = (x.sub(V::splat(self.re[s].0[0])), y.sub(V::splat(self.im[s].0[0])));
+                let (x, y) = (x.sub(V::splat(self.re[s].0[first])), y.sub(V::splat(self.im[s].0[first])));
                 (re[s], im[s]) = (w.mul(x), w.mul(y));
                 square[s] = w.mul(x.fma(x, y.fma(y, self.variance[s].get(g))));
             }
@@ -114,10 +117,11 @@ impl<T: Real> Rows<T> {
             for s in 0..QUAD {
                 (sums.re[s], sums.im[s], sums.variance[s]) = (sums.re[s] + re[s], sums.im[s] + im[s], sums.variance[s] + square[s]);
             }
+            g += V::LANES;
         }
         for s in 0..QUAD {
             sums.variance[s] -= sums.re[s] * sums.re[s] + sums.im[s] * sums.im[s];
-            (sums.re[s], sums.im[s]) = (self.re[s].0[0] + sums.re[s], self.im[s].0[0] + sums.im[s]);
+            (sums.re[s], sums.im[s]) = (self.re[s].0[first] + sums.re[s], self.im[s].0[first] + sums.im[s]);
         }
         sums
     }
@@ -128,8 +132,11 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
     #[inline(always)]
     fn quad<V: Vector<T>>(&mut self, y: &Planes<T>, at: usize, n: usize, relative: T, learn: bool, rows: &mut Rows<T>) {
         let mut due = self.lanes.due;
-        for group in 0..Row::<T>::groups::<V>() {
-            due = self.group::<V>(group, y, at, n, relative, learn, rows);
+        let Window { first, end } = self.lanes.evidence.window;
+        let mut lane = first;
+        while lane < end {
+            due = self.group::<V>(lane, y, at, n, relative, learn, rows);
+            lane += V::LANES;
         }
         self.lanes.due = due;
     }
@@ -138,7 +145,7 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
     #[inline(always)]
     fn group<V: Vector<T>>(
         &mut self,
-        group: usize,
+        lane: usize,
         y: &Planes<T>,
         at: usize,
         n: usize,
@@ -151,10 +158,10 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
         let (taps, windows) = (&mut taps[..count], &self.white.taps[..count]);
         let (one, zero, least) = (V::splat(T::one()), V::splat(T::zero()), V::splat(T::of(LEAST)));
         let (outlier, curve, relative, tau) = (V::splat(T::of(OUTLIER)), V::splat(self.curve), V::splat(relative), V::splat(self.tau));
-        let (mut a11, mut a12, mut a22): (V, V, V) = (p11.get(group), p12.get(group), p22.get(group));
-        let (mut kappa, mut gr, mut gi): (V, V, V) = (kappas.get(group), step[0].get(group), step[1].get(group));
-        let diffusion: V = diffusion.get(group);
-        let mut judge = evidence.load::<V>(group, rows.new);
+        let (mut a11, mut a12, mut a22): (V, V, V) = (p11.get(lane), p12.get(lane), p22.get(lane));
+        let (mut kappa, mut gr, mut gi): (V, V, V) = (kappas.get(lane), step[0].get(lane), step[1].get(lane));
+        let diffusion: V = diffusion.get(lane);
+        let mut judge = evidence.load::<V>(lane, rows.new);
         let mut due = *due;
         for s in 0..n {
             let t = White::<T>::place(at + s);
@@ -167,15 +174,15 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
                     let (tap, x) = (&mut taps[l], &windows[l]);
                     let (old_re, old_im) = (V::splat(x.re[t - 1]), V::splat(x.im[t - 1]));
                     let (dr, di) = (gi.fma(old_im, gr.mul(old_re)), gr.fnma(old_im, gi.mul(old_re)));
-                    let (vr, vi) = (tap.v_re.get::<V>(group), tap.v_im.get::<V>(group));
-                    let (a, b) = (tap.re.get::<V>(group).add(vr), tap.im.get::<V>(group).add(vi));
+                    let (vr, vi) = (tap.v_re.get::<V>(lane), tap.v_im.get::<V>(lane));
+                    let (a, b) = (tap.re.get::<V>(lane).add(vr), tap.im.get::<V>(lane).add(vi));
                     let (x, y) = (V::splat(x.re[t]), V::splat(x.im[t]));
                     p = (a.fma(x, p.0), a.fma(y, p.1));
                     q = (b.fma(y, q.0), b.fma(x, q.1));
-                    tap.v_re.put(group, kappa.fma(dr, vr));
-                    tap.v_im.put(group, kappa.fma(di, vi));
-                    tap.re.put(group, more.fma(dr, a));
-                    tap.im.put(group, more.fma(di, b));
+                    tap.v_re.put(lane, kappa.fma(dr, vr));
+                    tap.v_im.put(lane, kappa.fma(di, vi));
+                    tap.re.put(lane, more.fma(dr, a));
+                    tap.im.put(lane, more.fma(di, b));
                 }
                 let (cr, ci) = (V::splat(self.white.link.0[t]), V::splat(self.white.link.1[t]));
                 let (a, b) = (more.mul(gr), more.mul(gi));
@@ -185,7 +192,7 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
                 for l in 0..count {
                     let (tap, x) = (&taps[l], &windows[l]);
                     let (x, y) = (V::splat(x.re[t]), V::splat(x.im[t]));
-                    let (a, b) = (tap.re.get::<V>(group), tap.im.get::<V>(group));
+                    let (a, b) = (tap.re.get::<V>(lane), tap.im.get::<V>(lane));
                     p = (a.fma(x, p.0), a.fma(y, p.1));
                     q = (b.fma(y, q.0), b.fma(x, q.1));
                 }
@@ -193,9 +200,9 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
             let (re_p, im_p) = (p.0.sub(q.0), p.1.add(q.1));
             let norm = self.white.norm[t];
             let variance = judge.noise.mul(a11.fma(V::splat(norm), one)).add(curve).max(least);
-            rows.re[s].put(group, re_p);
-            rows.im[s].put(group, im_p);
-            rows.variance[s].put(group, variance);
+            rows.re[s].put(lane, re_p);
+            rows.im[s].put(lane, im_p);
+            rows.variance[s].put(lane, variance);
             due = learn && norm > self.silence;
             if !due {
                 continue;
@@ -223,15 +230,15 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
             a12 = a12.add(a22);
             a22 = a22.add(diffusion);
         }
-        p11.put(group, a11);
-        p12.put(group, a12);
-        p22.put(group, a22);
-        kappas.put(group, kappa);
-        step[0].put(group, gr);
-        step[1].put(group, gi);
-        rows.product.put(group, judge.product);
-        rows.surprise.put(group, judge.surprise);
-        evidence.excess.put(group, judge.excess);
+        p11.put(lane, a11);
+        p12.put(lane, a12);
+        p22.put(lane, a22);
+        kappas.put(lane, kappa);
+        step[0].put(lane, gr);
+        step[1].put(lane, gi);
+        rows.product.put(lane, judge.product);
+        rows.surprise.put(lane, judge.surprise);
+        evidence.excess.put(lane, judge.excess);
         due
     }
 }

@@ -78,9 +78,9 @@ impl<T: Real> Ensemble<T> {
             self.lanes.settle(white, self.clock.at.wrapping_sub(1));
         }
         if let Some(forgetting) = self.average.due.take() {
-            let [lanes, bank] = [self.running[0], self.running[1] && self.bank.is_ready()];
+            let ([lanes, bank], level) = ([self.running[0], self.running[1] && self.bank.is_ready()], self.lanes_level());
             let running = [lanes.then_some(&mut self.lanes.evidence), bank.then_some(&mut self.bank.evidence)];
-            self.average.shares = T::dispatch(self.level, Weigh { running, forgetting, counts: self.average.counts });
+            self.average.shares = T::dispatch(level, Weigh { running, forgetting, counts: self.average.counts });
         }
     }
 
@@ -134,6 +134,11 @@ impl<T: Real> Ensemble<T> {
             true => 32 * REST,
         });
         let both = turn || !calm || self.acquisition.left > 0 || self.bank.learned() < BANK_EAGER;
+        if self.acquisition.left == 0 && self.running[0] {
+            // Where the bank has the weight, lanes run once in a while, and then the fast ones must be among them.
+            let clear = self.clock.since_jump > NARROW && self.lanes.evidence.level > light;
+            self.lanes.choose(calm && clear && !block.is_multiple_of(NARROW_LOOK));
+        }
         let before = self.running[1];
         self.running = [both || self.lanes.evidence.level > light, both || self.bank.evidence.level > light];
         self.bank.rest(!both);
@@ -200,6 +205,7 @@ impl<T: Real> Ensemble<T> {
     /// The channel has jumped: open all members.
     pub(super) fn jump(&mut self) {
         self.settle();
+        self.lanes.choose(false);
         self.acquisition.reopen(&self.lanes, &self.shape, &mut self.windows);
         self.running[0] = true;
         self.average.surprise = T::one();
@@ -212,13 +218,13 @@ impl<T: Real> Ensemble<T> {
         if self.clock.learned < WARM_UP {
             return;
         }
-        for m in 0..MEMBERS {
+        for m in self.lanes.evidence.window.members() {
             let finite = if acquiring { self.acquisition.is_finite(m) } else { self.lanes.is_finite(m) };
             let e = &mut self.lanes.evidence;
             let lost = e.noise.0[m] > T::of(LOST) * e.noise.0[best] || !e.noise.0[m].is_finite();
             if m != best && (lost || !finite) {
                 e.noise.0[m] = e.noise.0[best];
-                e.log.0[m] = (e.log.0[best] - T::of(7.0)).max(T::of(NOTHING));
+                e.log.0[m] = (e.log.0[best] - T::of(BEHIND)).max(T::of(NOTHING));
                 if acquiring { self.acquisition.copy(m, best) } else { self.lanes.copy(m, best) }
             }
         }

@@ -122,6 +122,7 @@ impl<T: Real> Ensemble<T> {
 
     /// Samples `from..to` through lanes and bank; returns how many were taken.
     fn run(&mut self, from: usize, to: usize, learn: bool, bank: bool) -> usize {
+        let level = self.lanes_level();
         macro_rules! run {
             ($taps:literal) => {{
                 let moving = self.white.as_ref().filter(|_| self.running[0]).map(|white| Moving::<T, $taps> {
@@ -134,7 +135,7 @@ impl<T: Real> Ensemble<T> {
                     steady: from as u64 + STEADY.saturating_sub(self.clock.since_jump),
                 });
                 let (average, y, evidence) = (&mut self.average, &self.y, T::of(self.config.evidence));
-                T::dispatch(self.level, Run { lanes: moving, bank: bank.then_some(&mut self.bank), average, y, from, to, learn, evidence })
+                T::dispatch(level, Run { lanes: moving, bank: bank.then_some(&mut self.bank), average, y, from, to, learn, evidence })
             }};
         }
         match self.config.taps {
@@ -224,11 +225,13 @@ impl<T: Real> Op<T> for Take<'_, T> {
     fn run<V: Vector<T>>(self) {
         let (lanes, mut bank) = (self.lanes, self.bank);
         if let Some([z, variance]) = self.taken {
-            for g in 0..Row::<T>::groups::<V>() {
-                let mut judge = lanes.load::<V>(g, false);
-                judge.take(z.get(g), variance.get(g));
-                lanes.put(g, judge.product, judge.surprise);
-                lanes.excess.put(g, judge.excess);
+            let mut at = 0;
+            while at < MEMBERS {
+                let mut judge = lanes.load::<V>(at, false);
+                judge.take(z.get(at), variance.get(at));
+                lanes.put(at, judge.product, judge.surprise);
+                lanes.excess.put(at, judge.excess);
+                at += V::LANES;
             }
             lanes.renew::<V>(self.pace);
         }
