@@ -17,7 +17,7 @@ use std::{
 use futuresdr::{blocks::VectorSink, prelude::*};
 
 use crate::{
-    blocks::{Amplifier, Fading, Linearize, LoopConfig, OfdmTx, Predistort, Round, Rounds, Staged, Swap, SyncStatus, SyncWatch},
+    blocks::{Linearize, LoopConfig, OfdmTx, Predistort, Round, Rounds, Staged, Swap, SyncStatus, SyncWatch},
     channel::{self, FadingConfig, Noise, Stage},
     dpd::Table,
     iq::State,
@@ -84,11 +84,11 @@ pub fn run(transmission: &Transmission, config: LoopConfig) -> Result<Outcome> {
     let Loop { predistort, learn, rounds } = Loop::new(config, &signal)?;
     let output = VectorSink::<Complex32>::new(signal.len());
     let noise = Staged::new(noise);
-    let amplifier = Amplifier::new(amplifier);
+    let amplifier = Staged::new(amplifier);
     let tx = OfdmTx::new(Transmitter::new(ofdm.clone(), Source::Continuous)?, Some(*samples));
     let mut fg = Flowgraph::new();
     if let Some(fading) = fading {
-        let fading = Fading::new(channel::Fading::new(fading, *seed)?);
+        let fading = Staged::new(channel::Fading::new(fading, *seed)?);
         connect!(fg, noise > received.learn; fading > noise; amplifier > fading; amplifier > output; predistort > amplifier; tx > signal.learn; tx > predistort;);
         let fg = Runtime::new().run(fg)?;
         return Ok(Outcome { rounds: rounds.get(), signal, output: output.get(&fg)?.items().clone() });

@@ -5,7 +5,7 @@
 
 pub mod channel;
 pub mod dpd;
-pub mod dsp;
+mod dsp;
 mod error;
 pub mod filter;
 pub mod kernel;
@@ -43,7 +43,8 @@ extern crate self as kaflow;
 #[path = "../tests/unit/fuzz/mod.rs"]
 mod fuzz;
 
-pub use error::{Error, Result, nearest};
+pub(crate) use error::nearest;
+pub use error::{Error, Result};
 pub use num_complex::{Complex, Complex32, Complex64};
 pub use real::Real;
 // Tests compare every level of vector instructions with the plain one.

@@ -10,7 +10,6 @@ use kaflow::filter::{
     multinomial_klms, norma, poisson_klms, qklms,
 };
 use kaflow::kernel::{Equivariant, Gaussian, Hammerstein, Kernel, Linear, Polynomial, Sum};
-use kaflow::metrics::{AmCurve, welch};
 use kaflow::observation::{Bernoulli, Gain, Multinomial, Poisson};
 use kaflow::ofdm::{self, Transmitter};
 use kaflow::{Complex32, Error, Result};
@@ -178,11 +177,6 @@ fn every_part_of_the_test_bed_refuses_absurd_arguments() {
     a.at("ofdm::Config without end", || {
         Transmitter::new(ofdm::Config { fft: usize::MAX, ..ofdm::Config::default() }, ofdm::Source::Continuous)
     });
-    a.at("AmCurve, bins", || AmCurve::new(0, 1.0));
-    a.numbers("AmCurve, largest", |v| AmCurve::new(8, v));
-    for size in [0, 1, 3, 1 << 40] {
-        a.at("welch, size", || welch(&[Complex32::new(1.0, 0.0); 16], size, 1.0));
-    }
     assert!(a.0.is_empty(), "{:#?}", a.0);
 }
 

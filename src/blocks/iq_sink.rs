@@ -145,7 +145,7 @@ impl IqSink {
     }
 
     /// Writes raw `cf32_le` to the end of an open `file`; `path` names it in errors.
-    pub fn raw(file: File, path: impl AsRef<Path>) -> Self {
+    pub(crate) fn raw(file: File, path: impl AsRef<Path>) -> Self {
         Self::with_buffers(Some(Target::Raw(BufWriter::with_capacity(1 << 20, file), path.as_ref().into())))
     }
 }
@@ -182,11 +182,6 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     pub(crate) fn dated(mut self, began: SystemTime) -> Self {
         self.date = Some(Date { began, first_ns: None, missing: 0 });
         self
-    }
-
-    /// Samples written.
-    pub fn written(&self) -> u64 {
-        self.written
     }
 
     /// A handle that says why the block failed, if it did.

@@ -83,7 +83,7 @@ impl Linearize {
 
 impl<I: CpuBufferReader<Item = Complex32>> Linearize<I> {
     /// As [`new`](Linearize::new), with buffers of another kind than the default.
-    pub fn with_buffers(config: LoopConfig, signal: &[Complex32], swap: Swap) -> crate::Result<Self> {
+    pub(crate) fn with_buffers(config: LoopConfig, signal: &[Complex32], swap: Swap) -> crate::Result<Self> {
         let (pairs, latency) = (config.pairs, config.latency);
         let learning = Learning::new(config, signal, swap.clone())?;
         let (mut plain, mut received) = (I::default(), I::default());

@@ -36,11 +36,11 @@ use crate::{
 /// # fn main() -> Result<()> {
 /// let wifi = Config::preset("wifi")?;
 /// let tx = OfdmTx::new(Transmitter::new(wifi.clone(), Source::RandomFrames)?, Some(12_000));
-/// let (rx, points) = (OfdmRx::new(Receiver::new(wifi)?), VectorSink::<Complex32>::new(0));
+/// let (rx, points) = (OfdmRx::new(Receiver::new(wifi)?).keep_packets(), VectorSink::<Complex32>::new(0));
 /// let mut fg = Flowgraph::new();
 /// connect!(fg, tx > rx; rx.points > points);
 /// let fg = Runtime::new().run(fg)?;
-/// assert_eq!(points.get(&fg)?.items().len() as u64, rx.get(&fg)?.received() * 480); // ten symbols of 48 data carriers
+/// assert_eq!(points.get(&fg)?.items().len(), rx.get(&fg)?.packets().len() * 480); // ten symbols of 48 data carriers
 /// # Ok(()) }
 /// ```
 #[derive(Block)]
@@ -112,11 +112,6 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
     /// The packets, if they are kept.
     pub fn packets(&self) -> &[Packet] {
         self.keep.as_deref().unwrap_or_default()
-    }
-
-    /// Frames received.
-    pub fn received(&self) -> u64 {
-        self.received
     }
 
     async fn reset(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {

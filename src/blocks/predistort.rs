@@ -97,7 +97,7 @@ impl Swap {
     }
 
     /// Fades to the signal itself, held to the level of the table.
-    pub fn bypass(&self) -> crate::Result<()> {
+    pub(crate) fn bypass(&self) -> crate::Result<()> {
         let level = self.lock().table.level;
         self.set(Table::bypass(level))
     }
@@ -144,7 +144,7 @@ where
     O: CpuBufferWriter<Item = Complex32>,
 {
     /// As [`new`](Predistort::new), with buffers of another kind than the default.
-    pub fn with_buffers(table: Table) -> crate::Result<Self> {
+    pub(crate) fn with_buffers(table: Table) -> crate::Result<Self> {
         let mut output = O::default();
         output.set_min_buffer_size_in_items(super::BUFFER);
         let running = Swapping::new(Predistorter::new(table.clone())?);

@@ -5,7 +5,8 @@ use futuresdr::runtime::{buffer::Tags, dev::prelude::*};
 use super::{Fault, fault::guarded, message, tags};
 use crate::channel::Stage;
 
-/// A [`Stage`] of the simulated test bed as a block: [`Amplifier`](super::Amplifier), [`Clip`](super::Clip), [`Fading`](super::Fading), or your own.
+/// A [`Stage`] of the simulated test bed as a block: [`Amplifier`](crate::channel::Amplifier), [`Clip`](crate::channel::Clip), [`Fading`](crate::channel::Fading),
+/// [`Noise`](crate::channel::Noise), or your own.
 ///
 /// # Stream Inputs
 ///
@@ -17,8 +18,8 @@ use crate::channel::Stage;
 ///
 /// # Message Inputs
 ///
-/// `set`: one of the stage's parameters, `MapStrPmt {"ibo_db": F64(3)}` or `String("ibo_db=3")`, from the next buffer on. `reset`: anything, back to the
-/// first sample.
+/// `set`: one of the stage's parameters, `MapStrPmt {"ibo_db": F64(3)}` or `String("ibo_db=3")`, from the next buffer on: of an amplifier `ibo_db`, `input_power`,
+/// `smoothness` (Rapp); of a clip `clip_db`, `input_power`; of fading `doppler` (cycles a sample), `rician_k_db`. `reset`: anything, back to the first sample.
 ///
 /// # Message Outputs
 ///

@@ -8,16 +8,10 @@ use std::{
 use futuresdr::runtime::{buffer::Tags, dev::prelude::*};
 
 use super::{Fault, gap, gap_length, message};
-use crate::iq::{
-    Pairs, Status, Synchroniser,
-    align::{Alignment, Options},
-};
+use crate::iq::{Pairs, Status, Synchroniser, align::Alignment};
 
 /// Samples that are taken in at once, so that a stop is never far.
 const PIECE: usize = super::BUFFER / 4;
-
-/// What is known about two streams; see [`Status`].
-pub type SyncStatus = Status;
 
 /// Brings a received stream into step with the transmitted one: a [`Synchroniser`].
 ///
@@ -42,13 +36,13 @@ pub type SyncStatus = Status;
 /// # Usage
 /// ```
 /// use futuresdr::{blocks::{NullSink, VectorSource}, prelude::*};
-/// use kaflow::{blocks::Sync, iq::align::Options, ofdm::{Config, Source, Transmitter}};
+/// use kaflow::{blocks::Sync, iq::{Synchroniser, align::Options}, ofdm::{Config, Source, Transmitter}};
 ///
 /// # fn main() -> Result<()> {
 /// let mut tx = vec![Complex32::ZERO; 20_000];
 /// Transmitter::new(Config::preset("wifi")?, Source::Continuous)?.fill(&mut tx);
 /// let rx = [&vec![Complex32::new(0.0, 0.0); 123], &tx[..]].concat();
-/// let (tx, rx, sync) = (VectorSource::<Complex32>::new(tx), VectorSource::<Complex32>::new(rx), Sync::search(Options::default()));
+/// let (tx, rx, sync) = (VectorSource::<Complex32>::new(tx), VectorSource::<Complex32>::new(rx), Sync::new(Synchroniser::search(Options::default())));
 /// let watch = sync.watch();
 /// let (a, b) = (NullSink::<Complex32>::new(), NullSink::<Complex32>::new());
 /// let mut fg = Flowgraph::new();
@@ -86,15 +80,15 @@ where
 
 /// Reads how a [`Sync`] block stands, while it runs and afterwards.
 #[derive(Clone, Debug, Default)]
-pub struct SyncWatch(Arc<Mutex<SyncStatus>>);
+pub struct SyncWatch(Arc<Mutex<Status>>);
 
 impl SyncWatch {
     /// How far the streams are in step.
-    pub fn status(&self) -> SyncStatus {
+    pub fn status(&self) -> Status {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, status: &SyncStatus) {
+    fn set(&self, status: &Status) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(status);
     }
 }
@@ -149,26 +143,6 @@ impl Sync {
     pub fn new(synchroniser: Synchroniser) -> Self {
         Self::with_buffers(synchroniser)
     }
-
-    /// Applies an alignment that is known.
-    pub fn known(alignment: Alignment) -> Self {
-        Self::new(Synchroniser::known(alignment))
-    }
-
-    /// Shifts by whole samples, positive when `rx` is late, and changes nothing else.
-    pub fn delay(samples: i64) -> Self {
-        Self::new(Synchroniser::delay(samples))
-    }
-
-    /// Finds the alignment at the beginning of the streams, within `options`.
-    pub fn search(options: Options) -> Self {
-        Self::new(Synchroniser::search(options))
-    }
-
-    /// Finds and follows a frame that the transmitter repeats.
-    pub fn repeated(frame: Vec<Complex32>) -> crate::Result<Self> {
-        Synchroniser::repeated(frame).map(Self::new)
-    }
 }
 
 impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>> Sync<I, O> {
@@ -194,18 +168,6 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             watch,
             fault: Fault::default(),
         }
-    }
-
-    /// Lets one stream run ahead, see [`Synchroniser::advance`].
-    pub fn advance(mut self, tx: u64, rx: u64) -> Self {
-        self.synchroniser = self.synchroniser.advance(tx, rx);
-        self
-    }
-
-    /// Leaves out the first `pairs` of what would come out: to go on where an earlier run stopped.
-    pub fn skip(mut self, pairs: u64) -> Self {
-        self.synchroniser = self.synchroniser.skip(pairs);
-        self
     }
 
     /// A handle that reads how the block stands.

@@ -1,5 +1,3 @@
-use num_complex::Complex32;
-
 use super::no_such;
 use super::random::{Draws, Random};
 use crate::Result;
@@ -54,11 +52,6 @@ impl Dropper {
             self.kept += 1;
         }
         !lose
-    }
-
-    /// Removes what is lost from the next samples of the stream and appends the gaps that end among them to `gaps`.
-    pub fn process(&mut self, samples: &mut Vec<Complex32>, gaps: &mut Vec<Gap>) {
-        samples.retain(|_| self.keep(gaps));
     }
 
     /// Back to the first sample.

@@ -176,16 +176,6 @@ impl TestBed {
         }
     }
 
-    /// Back to the first sample.
-    pub fn reset(&mut self) -> Result<()> {
-        self.chain.reset()?;
-        self.receivers.iter_mut().for_each(Impairments::reset);
-        self.dropper.reset();
-        self.done = 0;
-        self.tx.iter_mut().chain(&mut self.rx).for_each(Vec::clear);
-        Ok(())
-    }
-
     /// What it runs.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
@@ -238,16 +228,6 @@ impl Chain {
             received: vec![Vec::new(); scenario.rx_antennas()],
             scenario: scenario.clone(),
         })
-    }
-
-    fn reset(&mut self) -> Result<()> {
-        self.transmitters = transmitters(&self.scenario)?;
-        self.amplifiers.iter_mut().for_each(Stage::reset);
-        if let Some(fading) = &mut self.fading {
-            fading.reset();
-        }
-        self.sample = 0;
-        Ok(())
     }
 
     fn transmit(&mut self, count: usize) {

@@ -16,10 +16,13 @@ mod model;
 mod predistorter;
 mod swap;
 
-pub use basis::Term;
-pub use channel::Path;
-pub use model::{Learner, Model, Options};
-pub use predistorter::{Predistorter, Table, predistort};
+pub use self::{
+    basis::Term,
+    channel::Path,
+    model::{Learner, Model, Options},
+    predistorter::{Table, predistort},
+};
+
+pub(crate) use self::predistorter::Predistorter;
 #[cfg(feature = "blocks")]
-pub(crate) use swap::FADE;
-pub use swap::Swapping;
+pub(crate) use self::swap::{FADE, Swapping};

@@ -10,7 +10,7 @@ pub(crate) const FADE: usize = 256;
 /// A predistorter that can be replaced while it runs: the new one knows the samples before, and takes over along a straight line, so that neither the
 /// level of the one nor that of the other is exceeded.
 #[derive(Clone, Debug)]
-pub struct Swapping {
+pub(crate) struct Swapping {
     now: Predistorter,
     /// The next one, and how far it has taken over.
     next: Option<(Predistorter, usize)>,
@@ -21,12 +21,12 @@ pub struct Swapping {
 
 impl Swapping {
     /// Begins with this one.
-    pub fn new(predistorter: Predistorter) -> Self {
+    pub(crate) fn new(predistorter: Predistorter) -> Self {
         Self { now: predistorter, next: None, waiting: None, scratch: vec![Complex32::default(); FADE] }
     }
 
     /// Fades to another one from the next sample on, or from the end of the present fade.
-    pub fn swap(&mut self, mut next: Predistorter) {
+    pub(crate) fn swap(&mut self, mut next: Predistorter) {
         if self.next.is_some() {
             self.waiting = Some(next);
         } else {
@@ -36,7 +36,7 @@ impl Swapping {
     }
 
     /// Distorts the next samples of the stream.
-    pub fn process(&mut self, samples: &mut [Complex32]) {
+    pub(crate) fn process(&mut self, samples: &mut [Complex32]) {
         let mut at = 0;
         while let Some((next, done)) = &mut self.next {
             let n = (FADE - *done).min(samples.len() - at);

@@ -58,21 +58,24 @@ mod sliding;
 mod watch;
 mod windowed;
 
-pub use canceller::Canceller;
+pub use self::{
+    canceller::Canceller,
+    guard::Guard,
+    kernel_filter::Evict,
+    krlst::KrlsT,
+    linear::{Kalman, Rls},
+    lms::Lms,
+    memory_polynomial::MemoryPolynomial,
+    nlms::Nlms,
+    portrait::{Portrait, Weight},
+    recipes::{GaussianKernelFilter, bernoulli_klms, fklms, klms, multinomial_klms, norma, poisson_klms, qklms, steady_state_error},
+    residual::Residual,
+    windowed::Window,
+};
+
 #[cfg(feature = "blocks")]
-pub(crate) use guard::CleanWindow;
-pub use guard::Guard;
-pub use kernel_filter::Evict;
-pub(crate) use kernel_filter::{Admit, Dynamics, KernelFilter};
-pub use krlst::KrlsT;
-pub use linear::{Kalman, Rls};
-pub use lms::Lms;
-pub use memory_polynomial::MemoryPolynomial;
-pub use nlms::Nlms;
-pub use portrait::{Portrait, Weight};
-pub use recipes::{GaussianKernelFilter, bernoulli_klms, fklms, klms, multinomial_klms, norma, poisson_klms, qklms, steady_state_error};
-pub use residual::Residual;
-pub use windowed::Window;
+pub(crate) use self::guard::CleanWindow;
+pub(crate) use self::kernel_filter::{Admit, Dynamics, KernelFilter};
 
 use num_complex::Complex;
 

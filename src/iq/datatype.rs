@@ -38,8 +38,7 @@ impl Number {
 ///
 /// ```
 /// use kaflow::iq::Datatype;
-/// let datatype: Datatype = "ci16_le".parse().unwrap();
-/// assert_eq!(datatype.bytes(), 4);
+/// assert_eq!("cf32_le".parse::<Datatype>().unwrap(), Datatype::CF32_LE);
 /// assert!("ci16".parse::<Datatype>().is_err(), "without a byte order it could be either");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +53,7 @@ impl Datatype {
     pub const CF32_LE: Self = Self { complex: true, number: Number::F32, big_endian: false };
 
     /// The size of one channel's sample.
-    pub fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         self.number.bytes() * if self.complex { 2 } else { 1 }
     }
 

@@ -8,7 +8,7 @@ use num_complex::Complex32;
 use sha2::{Digest, Sha512};
 
 use super::hash::hex;
-use super::sigmf::{self, Annotation, Capture, Meta};
+use super::sigmf::{self, Capture, Meta};
 use crate::{Error, Result, files};
 
 /// How many bytes are gathered before they are written.
@@ -154,13 +154,6 @@ impl Writer {
         }
         self.meta_changed = true;
         if self.meta.captures.len() <= MANY_CAPTURES { self.flush() } else { Ok(()) }
-    }
-
-    /// Adds a remark on samples that are written or going to be.
-    pub fn annotate(&mut self, annotation: Annotation) {
-        let at = self.meta.annotations.partition_point(|a| a.sample_start <= annotation.sample_start);
-        self.meta.annotations.insert(at, annotation);
-        self.meta_changed = true;
     }
 
     /// Brings everything so far to the files.

@@ -12,14 +12,17 @@ mod linear;
 mod polynomial;
 mod sum;
 
-pub use centres::{Centres, Row};
-pub(crate) use centres::{weigh_complex, weigh_real};
-pub use equivariant::Equivariant;
-pub use gaussian::Gaussian;
-pub use hammerstein::Hammerstein;
-pub use linear::Linear;
-pub use polynomial::Polynomial;
-pub use sum::Sum;
+pub use self::{
+    centres::{Centres, Row},
+    equivariant::Equivariant,
+    gaussian::Gaussian,
+    hammerstein::Hammerstein,
+    linear::Linear,
+    polynomial::Polynomial,
+    sum::Sum,
+};
+
+pub(crate) use self::centres::{weigh_complex, weigh_real};
 
 use num_complex::Complex;
 

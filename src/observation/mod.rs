@@ -9,10 +9,12 @@ mod gaussian;
 mod multinomial;
 mod poisson;
 
-pub use bernoulli::{Bernoulli, bernoulli_step};
-pub use gaussian::{Gain, Gaussian};
-pub use multinomial::{Multinomial, multinomial_step};
-pub use poisson::{Poisson, poisson_step};
+pub use self::{
+    bernoulli::{Bernoulli, bernoulli_step},
+    gaussian::{Gain, Gaussian},
+    multinomial::{Multinomial, multinomial_step},
+    poisson::{Poisson, poisson_step},
+};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 

@@ -93,7 +93,7 @@ fn afflict(arguments: &str, samples: u64) -> Result<(Verdict, Arc<kaflow::blocks
     let health = radio.health();
     let repeat = Repeat::new(frame().iter().map(|z| z * LEVEL).collect(), radio.stop());
     let (sink, source) = (SoapySink::new(&mut radio).unwrap(), SoapySource::new(&mut radio).unwrap().limit(samples));
-    let (follow, judge) = (Sync::repeated(frame()).unwrap(), Judge::new());
+    let (follow, judge) = (Sync::new(Synchroniser::repeated(frame()).unwrap()), Judge::new());
     let verdict = judge.verdict.clone();
     let mut fg = Flowgraph::new();
     let unread = futuresdr::blocks::NullSource::<Complex32>::new();

@@ -101,7 +101,7 @@ fn demodulate(config: &Config, demodulator: &Demodulator, symbols: &[Symbol], me
             if one_tap.norm().is_finite() && now.estimate.get(slot).is_none_or(|z| z.norm().is_finite()) {
                 points.one_tap.push(one_tap);
                 points.equalised.extend(now.estimate.get(slot));
-                points.ideal.push(ideal.point(ideal.decide(now.sent[slot])));
+                points.ideal.push(ideal.points()[ideal.decide(now.sent[slot])]);
                 points.strength.push(gains[slot].norm());
             }
         }

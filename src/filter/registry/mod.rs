@@ -137,7 +137,7 @@ impl Recipe {
     }
 
     /// Whether it predicts a complex stream.
-    pub fn tracks(&self) -> bool {
+    pub(crate) fn tracks(&self) -> bool {
         matches!(self.task(), Task::Regression | Task::Stream)
     }
 

@@ -270,7 +270,7 @@ mod tests {
         let (mut prior, mut m, mut s) = (vec![0.0; soft.prior_len()], [Complex32::ZERO], [0.0]);
         soft.prior(&[30.0, -30.0, -30.0, 30.0], &mut prior);
         soft.posterior(&[Complex32::ZERO], &[1e9], &prior, &mut m, &mut s);
-        let sent = Constellation::new(Modulation::Qam16).point(0b0110);
+        let sent = Constellation::new(Modulation::Qam16).points()[0b0110];
         assert!((m[0] - sent).norm() < 1e-5 && s[0] < 1e-5, "{m:?} {s:?} {sent}");
         soft.prior(&[0.0; 4], &mut prior);
         soft.posterior(&[Complex32::ZERO], &[1e9], &prior, &mut m, &mut s);

@@ -66,7 +66,7 @@ fn it_keeps_the_streams_in_step_across_gaps_on_either_side() {
     assert_eq!(b_tags, [tag(500, gap(20)), tag(880, gap(100))]);
     assert_eq!(block.watch().status().gap_samples, 120);
 
-    let mut late = Mocker::new(Block::with_buffers(Synchroniser::delay(10)).advance(2, 0).skip(5));
+    let mut late = Mocker::new(Block::with_buffers(Synchroniser::delay(10).advance(2, 0).skip(5)));
     let [(a, _), (b, _)] = feed(&mut late, (clock(0..100), vec![]), (clock(0..110), vec![]));
     assert_eq!((a[0].re, b[0].re, a.len()), (7.0, 15.0, 93), "rx is ten late, tx is two in advance, five pairs are left out");
 }
