@@ -73,7 +73,7 @@ pub fn run(link: &Link, reading: &Reading) -> Result<(Quality, Quality)> {
     let amplifier = channel::Amplifier::new(Model::Rapp { smoothness: 2.0 }, link.ibo_db)?;
     let fading = channel::Fading::new(&FadingConfig::new(link.profile.clone(), link.doppler), link.seed)?;
     let mut noise = Noise::new(link.snr_db, link.seed)?;
-    noise.set_signal_power(received_power(config, samples, amplifier.clone(), fading.clone())?)?;
+    noise.set("signal_power", received_power(config, samples, amplifier.clone(), fading.clone())?)?;
     let (amplifier, fading, noise) = (Staged::new(amplifier), Staged::new(fading), Staged::new(noise));
     let one_tap = OfdmRx::new(Receiver::new(config.clone())?).keep_packets();
     let reader = OfdmRx::new(Receiver::new(config.clone())?.reading(reading)?).keep_packets();

@@ -79,7 +79,7 @@ pub fn run(transmission: &Transmission, config: LoopConfig) -> Result<Outcome> {
     Transmitter::new(ofdm.clone(), Source::Continuous)?.fill(&mut signal);
     let amplifier = channel::Amplifier::from_config(amplifier)?;
     let mut noise = Noise::new(*snr_db, *seed)?;
-    noise.set_signal_power(power_behind(&amplifier, &signal))?;
+    noise.set("signal_power", power_behind(&amplifier, &signal))?;
 
     let Loop { predistort, learn, rounds } = Loop::new(config, &signal)?;
     let output = VectorSink::<Complex32>::new(signal.len());
@@ -109,8 +109,8 @@ impl Loop {
     /// Begins with the signal as it is, of which `signal` is a stretch, or the frame that is repeated.
     pub fn new(config: LoopConfig, signal: &[Complex32]) -> crate::Result<Self> {
         let predistort = Predistort::new(Table::bypass(config.level))?;
-        let learn = Linearize::new(config, &signal[..STRETCH.min(signal.len())], predistort.swap())?;
-        Ok(Self { predistort, rounds: learn.rounds(), learn })
+        let learn = Linearize::new(config, &signal[..STRETCH.min(signal.len())], predistort.swap.clone())?;
+        Ok(Self { predistort, rounds: learn.rounds.clone(), learn })
     }
 
     /// Learns in a thread of its own: for a radio, which does not wait.
@@ -126,7 +126,7 @@ impl Loop {
 
     /// Sends the plain signal when what comes back is lost.
     pub(super) fn fallback(&self, sync: SyncWatch) -> Fallback {
-        Fallback { swap: self.predistort.swap(), rounds: self.rounds(), sync, last: Cell::new((0, Instant::now())) }
+        Fallback { swap: self.predistort.swap.clone(), rounds: self.rounds(), sync, last: Cell::new((0, Instant::now())) }
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
     /// A fallback that has seen a pair at the time that it gives, and its predistorter.
     fn fallback() -> (Fallback, Predistort, Instant) {
         let predistort = Predistort::new(weaker()).unwrap();
-        let (swap, began) = (predistort.swap(), Instant::now());
+        let (swap, began) = (predistort.swap.clone(), Instant::now());
         let fallback = Fallback { swap, rounds: Rounds::default(), sync: SyncWatch::default(), last: Cell::new((0, began)) };
         fallback.judge(&heard(1), began);
         (fallback, predistort, began)

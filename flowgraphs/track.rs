@@ -221,8 +221,8 @@ impl Graph {
         for filters in plan.filters {
             let tracks = filters.into_iter().map(|filter| graph.filter(filter)).collect::<crate::Result<Vec<_>>>()?;
             let sync = Sync::new(source.synchroniser(plan.advance, early)?.skip(plan.done));
-            graph.faults.push(sync.fault());
-            graph.sync.push(sync.watch());
+            graph.faults.push(sync.fault.clone());
+            graph.sync.push(sync.watch.clone());
             let sync = graph.fg.add(sync).id();
             for track in tracks {
                 graph.connect(sync, input, track, "tx")?;
@@ -245,7 +245,7 @@ impl Graph {
     /// Adds what learns from the pairs behind `sync`; gives what goes in front of the transmitter.
     fn linearize(&mut self, closed: Loop, sync: BlockId) -> crate::Result<Predistort> {
         self.fallback = self.sync.first().map(|sync| closed.fallback(sync.clone()));
-        self.faults.extend([closed.learn.fault(), closed.predistort.fault()]);
+        self.faults.extend([closed.learn.fault.clone(), closed.predistort.fault.clone()]);
         let learn = self.fg.add(closed.learn).id();
         self.connect(sync, "aligned_tx", learn, "signal")?;
         self.connect(sync, "aligned_rx", learn, "received")?;
@@ -330,7 +330,7 @@ impl Graph {
 
     fn recording(&mut self, recording: Recording) -> BlockId {
         let source = IqSource::new(recording).stop_when(self.stop.clone());
-        self.faults.push(source.fault());
+        self.faults.push(source.fault.clone());
         self.fg.add(source).id()
     }
 
@@ -344,8 +344,8 @@ impl Graph {
         let Filter { name, track, prediction, error } = filter;
         let sinks = [("prediction", self.sink(prediction)), ("error", self.sink(error))];
         let track = track.end_at(self.end.clone());
-        self.faults.push(track.fault());
-        let (probe, controls) = (track.probe(), track.controls());
+        self.faults.push(track.fault.clone());
+        let (probe, controls) = (track.probe.clone(), track.controls.clone());
         let track = self.fg.add(track);
         self.fg.block_mut(&track).map_err(broken)?.set_instance_name(&name);
         for (port, sink) in sinks {
@@ -358,7 +358,7 @@ impl Graph {
     /// Ends a stream in a file, or nowhere.
     fn sink(&mut self, sink: Option<IqSink>) -> BlockId {
         let Some(sink) = sink else { return self.fg.add(NullSink::<Complex32>::new()).id() };
-        self.faults.push(sink.fault());
+        self.faults.push(sink.fault.clone());
         self.fg.add(sink).id()
     }
 

@@ -43,10 +43,9 @@ extern crate self as kaflow;
 #[path = "../tests/unit/fuzz/mod.rs"]
 mod fuzz;
 
-pub(crate) use error::nearest;
-pub use error::{Error, Result};
+pub(crate) use self::error::nearest;
+pub use self::{
+    error::{Error, Result},
+    real::Real,
+};
 pub use num_complex::{Complex, Complex32, Complex64};
-pub use real::Real;
-// Tests compare every level of vector instructions with the plain one.
-#[doc(hidden)]
-pub use simd::Level;

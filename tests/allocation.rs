@@ -13,8 +13,8 @@ use kaflow::observation::{Bernoulli, Multinomial, Poisson};
 fn no_filter_allocates_once_its_dictionary_is_full() {
     let (tx, rx) = channel(30, 2000);
     let kernels = ["gaussian", "linear", "polynomial", "equivariant", "hammerstein", "gaussian+linear"];
-    for name in registry::of_task(Task::Regression) {
-        let recipe = registry::recipe(name).unwrap();
+    for recipe in registry::RECIPES.iter().filter(|recipe| recipe.task() == Task::Regression) {
+        let name = recipe.name;
         let has = |p: &str| recipe.has(p);
         for kernel in kernels.iter().take(if has("kernel") { kernels.len() } else { 1 }) {
             let mut given = Values::new();
@@ -44,8 +44,8 @@ fn trackers_in_their_fastest_form_do_not_allocate_either() {
     let narrow = |z: &Complex<f64>| Complex::new(z.re as f32, z.im as f32);
     let (tx, rx): (Vec<_>, Vec<_>) = (tx.iter().map(narrow).collect(), rx.iter().map(narrow).collect());
     let mut prediction = vec![Complex::new(0.0f32, 0.0); 2000];
-    for name in registry::of_task(Task::Regression).chain(registry::of_task(Task::Stream)) {
-        let recipe = registry::recipe(name).unwrap();
+    for recipe in registry::RECIPES.iter().filter(|recipe| matches!(recipe.task(), Task::Regression | Task::Stream)) {
+        let name = recipe.name;
         let budget = recipe.has("budget");
         let given: Values = budget.then(|| ("budget".into(), Value::Number(50.0))).into_iter().collect();
         // The second one is by lag with the Hammerstein kernel.

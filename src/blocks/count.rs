@@ -63,7 +63,8 @@ where
     #[output]
     rate: O,
     learner: OnWindows<KernelFilter<f32, K, Poisson>>,
-    fault: Fault,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 impl<K: kernel::Kernel<f32> + 'static> Count<K> {
@@ -93,11 +94,6 @@ where
     /// The filter inside.
     pub fn filter(&self) -> &KernelFilter<f32, K, Poisson> {
         &self.learner.filter
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {

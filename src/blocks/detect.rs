@@ -117,7 +117,8 @@ where
     form: Soft,
     classes: usize,
     probabilities: Vec<f32>,
-    fault: Fault,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 impl Detect {
@@ -176,11 +177,6 @@ where
     /// The classifier inside.
     pub fn classifier(&self) -> &C {
         &self.learner.filter
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {

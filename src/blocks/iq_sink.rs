@@ -66,7 +66,8 @@ where
     date: Option<Date>,
     recorder: Option<Recorder>,
     rest: Option<Rest>,
-    fault: Fault,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 /// What follows behind the stream, given how many samples it had.
@@ -182,11 +183,6 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     pub(crate) fn dated(mut self, began: SystemTime) -> Self {
         self.date = Some(Date { began, first_ns: None, missing: 0 });
         self
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 }
 

@@ -35,7 +35,7 @@ use crate::iq::Recording;
 ///
 /// # fn main() -> Result<()> {
 /// let source = IqSource::new(Recording::open("capture.sigmf-meta", None)?); // a missing file is an error here, not a hanging flowgraph
-/// let fault = source.fault();
+/// let fault = source.fault.clone();
 /// let sink = NullSink::<Complex32>::new();
 /// let mut fg = Flowgraph::new();
 /// connect!(fg, source > sink);
@@ -51,7 +51,8 @@ where
     output: O,
     recording: Recording,
     stop: Arc<AtomicBool>,
-    fault: Fault,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 impl IqSource {
@@ -73,11 +74,6 @@ impl<O: CpuBufferWriter<Item = Complex32>> IqSource<O> {
     pub fn stop_when(mut self, stop: Arc<AtomicBool>) -> Self {
         self.stop = stop;
         self
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 }
 

@@ -53,7 +53,8 @@ where
     #[output]
     output: O,
     stage: S,
-    fault: Fault,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 impl<S: Stage + 'static> Staged<S> {
@@ -74,11 +75,6 @@ where
         let mut output = O::default();
         output.set_min_buffer_size_in_items(super::BUFFER);
         Self { input: I::default(), output, stage, fault: Fault::default() }
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     async fn set(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {

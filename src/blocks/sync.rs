@@ -43,7 +43,7 @@ const PIECE: usize = super::BUFFER / 4;
 /// Transmitter::new(Config::preset("wifi")?, Source::Continuous)?.fill(&mut tx);
 /// let rx = [&vec![Complex32::new(0.0, 0.0); 123], &tx[..]].concat();
 /// let (tx, rx, sync) = (VectorSource::<Complex32>::new(tx), VectorSource::<Complex32>::new(rx), Sync::new(Synchroniser::search(Options::default())));
-/// let watch = sync.watch();
+/// let watch = sync.watch.clone();
 /// let (a, b) = (NullSink::<Complex32>::new(), NullSink::<Complex32>::new());
 /// let mut fg = Flowgraph::new();
 /// connect!(fg, tx > tx.sync; rx > rx.sync; sync.aligned_tx > a; sync.aligned_rx > b);
@@ -74,8 +74,10 @@ where
     given: usize,
     ended: bool,
     searches: u64,
-    watch: SyncWatch,
-    fault: Fault,
+    /// Reads how the block stands.
+    pub watch: SyncWatch,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 /// Reads how a [`Sync`] block stands, while it runs and afterwards.
@@ -168,16 +170,6 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             watch,
             fault: Fault::default(),
         }
-    }
-
-    /// A handle that reads how the block stands.
-    pub fn watch(&self) -> SyncWatch {
-        self.watch.clone()
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     /// Takes samples in and lets the synchroniser work on them; gives how many, and whether nothing more will come.

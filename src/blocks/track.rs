@@ -92,11 +92,14 @@ where
     most: usize,
     end: Arc<AtomicU64>,
     latency: Latency,
-    probe: Probe,
-    fault: Fault,
+    /// Reads the figures of the block while it runs.
+    pub probe: Probe,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
     confined: Option<PathBuf>,
     calls: Option<Receiver<controls::Call>>,
-    controls: Controls,
+    /// Calls the block while it runs.
+    pub controls: Controls,
 }
 
 /// A work call that takes longer is the last one of its length.
@@ -226,21 +229,6 @@ where
             stretch: self.core.observed.as_ref().and_then(|o| o.scope.last()),
             portrait: self.core.tracker.portrait(),
         }
-    }
-
-    /// A handle that reads the block's figures while it runs.
-    pub fn probe(&self) -> Probe {
-        self.probe.clone()
-    }
-
-    /// A handle that calls the block while it runs.
-    pub fn controls(&self) -> Controls {
-        self.controls.clone()
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {

@@ -177,7 +177,7 @@ impl TestBed {
     }
 
     /// What it runs.
-    pub fn scenario(&self) -> &Scenario {
+    pub(crate) fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 

@@ -68,7 +68,7 @@ pub use self::{
     memory_polynomial::MemoryPolynomial,
     nlms::Nlms,
     portrait::{Portrait, Weight},
-    recipes::{GaussianKernelFilter, bernoulli_klms, fklms, klms, multinomial_klms, norma, poisson_klms, qklms, steady_state_error},
+    recipes::{GaussianKernelFilter, bernoulli_klms, fklms, klms, multinomial_klms, norma, poisson_klms, qklms},
     residual::Residual,
     windowed::Window,
 };
@@ -76,6 +76,8 @@ pub use self::{
 #[cfg(feature = "blocks")]
 pub(crate) use self::guard::CleanWindow;
 pub(crate) use self::kernel_filter::{Admit, Dynamics, KernelFilter};
+#[cfg(any(feature = "cli", test))]
+pub(crate) use self::recipes::steady_state_error;
 
 use num_complex::Complex;
 
@@ -273,3 +275,7 @@ pub(crate) fn set_in_range<T: Real>(slot: &mut T, ok: bool, name: &str, expected
     *slot = T::of(value);
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/filter/mod.rs"]
+mod tests;

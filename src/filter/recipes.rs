@@ -212,14 +212,6 @@ pub fn multinomial_klms<T: Real, K: Kernel<T>>(
 
 /// The paper's steady-state tracking error of KLMS with a normalised kernel, `E[ζ²] = (σ_q² + η² σ_n²) / (η (2 − η))`: what remains between the true
 /// function, whose weights walk with variance `drift` a step, and the filter's, in noise of variance `noise`.
-///
-/// ```
-/// use kaflow::filter::steady_state_error;
-/// // Standing still, the error vanishes with eta; moving, there is a best eta in between.
-/// assert!(steady_state_error(1e-6, 0.0, 0.1) < 1e-7);
-/// assert!(steady_state_error(0.1, 1e-3, 0.1) < steady_state_error(0.01, 1e-3, 0.1));
-/// assert!(steady_state_error(0.1, 1e-3, 0.1) < steady_state_error(0.9, 1e-3, 0.1));
-/// ```
-pub fn steady_state_error(eta: f64, drift: f64, noise: f64) -> f64 {
+pub(crate) fn steady_state_error(eta: f64, drift: f64, noise: f64) -> f64 {
     (drift + eta * eta * noise) / (eta * (2.0 - eta))
 }

@@ -202,12 +202,12 @@ impl Recording {
     }
 
     /// Samples per second, where known.
-    pub fn sample_rate(&self) -> Option<f64> {
+    pub(crate) fn sample_rate(&self) -> Option<f64> {
         self.meta.global.sample_rate
     }
 
     /// The first capture's centre frequency in Hz, where known.
-    pub fn frequency(&self) -> Option<f64> {
+    pub(crate) fn frequency(&self) -> Option<f64> {
         self.meta.captures.first().and_then(|c| c.frequency)
     }
 

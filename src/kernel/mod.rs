@@ -76,7 +76,7 @@ pub trait Kernel<T: Real>: Send + Sync + 'static {
 }
 
 /// The reference row: [`Kernel::value`] for one centre after the other.
-pub fn plain_row<T: Real, K: Kernel<T> + ?Sized>(kernel: &K, centres: &Centres<T>, x: &[Complex<T>], row: &mut Row<T>) {
+pub(crate) fn plain_row<T: Real, K: Kernel<T> + ?Sized>(kernel: &K, centres: &Centres<T>, x: &[Complex<T>], row: &mut Row<T>) {
     row.resize(centres.len());
     let mut centre = std::mem::take(&mut row.centre);
     for i in 0..centres.len() {

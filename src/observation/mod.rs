@@ -10,11 +10,14 @@ mod multinomial;
 mod poisson;
 
 pub use self::{
-    bernoulli::{Bernoulli, bernoulli_step},
+    bernoulli::Bernoulli,
     gaussian::{Gain, Gaussian},
-    multinomial::{Multinomial, multinomial_step},
-    poisson::{Poisson, poisson_step},
+    multinomial::Multinomial,
+    poisson::Poisson,
 };
+
+#[cfg(test)]
+pub(crate) use self::{bernoulli::bernoulli_step, poisson::poisson_step};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 

@@ -168,7 +168,7 @@ pub fn recipe(name: &str) -> Result<&'static Recipe> {
 }
 
 /// The names of all filters for a task.
-pub fn of_task(task: Task) -> impl Iterator<Item = &'static str> {
+pub(crate) fn of_task(task: Task) -> impl Iterator<Item = &'static str> {
     RECIPES.iter().filter(move |r| r.task() == task).map(|r| r.name)
 }
 

@@ -1,8 +1,6 @@
 //! Laws that hold between the filters, over all of them where they hold for all.
 
-mod common;
-
-use common::{channel, noise};
+use super::common::{channel, noise};
 use kaflow::filter::registry::{self, Task, Value, Values};
 use kaflow::filter::*;
 use kaflow::kernel::{Gaussian, Linear};
@@ -13,6 +11,12 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 const TAPS: usize = 4;
+
+fn multinomial_step(f: &[f64], y: usize, s: f64) -> Vec<f64> {
+    let mut alpha = vec![0.0; f.len()];
+    Multinomial::new(s, vec![0.0; f.len()]).unwrap().step(f, y, 1.0, &mut alpha);
+    alpha
+}
 
 /// Every filter for complex targets, in the forms that differ inside: name, and parameters beside the defaults.
 const FORMS: &[(&str, &[(&str, f64)])] = &[
@@ -303,6 +307,13 @@ fn rls_and_kalman_stay_bounded_on_oversampled_input() {
         assert!(largest < 10.0, "{name}: predictions up to {largest}");
         assert!(error < 1e-4 * power, "{name}: {:.1} dB after a million samples", 10.0 * (error / power).log10());
     }
+}
+
+#[test]
+fn standing_still_the_error_vanishes_with_eta_and_moving_there_is_a_best_eta() {
+    assert!(steady_state_error(1e-6, 0.0, 0.1) < 1e-7);
+    assert!(steady_state_error(0.1, 1e-3, 0.1) < steady_state_error(0.01, 1e-3, 0.1));
+    assert!(steady_state_error(0.1, 1e-3, 0.1) < steady_state_error(0.9, 1e-3, 0.1));
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Every filter against reference predictions: float64 numpy and KAFBOX in Octave.
 
-mod common;
-
-use common::Table;
+use super::common::Table;
 use kaflow::Complex;
 use kaflow::filter::*;
 use kaflow::kernel::{Gaussian, Hammerstein};
