@@ -19,6 +19,7 @@ mod pairs;
 mod plain;
 mod rows;
 #[cfg(test)]
+#[path = "../../tests/unit/simd.rs"]
 mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;

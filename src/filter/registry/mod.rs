@@ -19,6 +19,7 @@ mod parameter;
 mod settings;
 pub(super) mod shared;
 #[cfg(test)]
+#[path = "../../../tests/unit/filter/registry.rs"]
 mod tests;
 mod values;
 
