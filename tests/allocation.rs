@@ -62,9 +62,9 @@ fn trackers_in_their_fastest_form_do_not_allocate_either() {
 fn discrete_filters_do_not_allocate_either() {
     let evict = Evict { budget: Some(30), floor: Some(1e-6) };
     let kernel = || Gaussian::new(0.5).unwrap();
-    let mut counts = poisson_klms(kernel(), Poisson::new(0.1, 0.0).unwrap(), 0.99, evict, 1).unwrap();
-    let mut bits = bernoulli_klms(kernel(), Bernoulli::new(6.0, 0.0).unwrap(), 0.99, evict, 1).unwrap();
-    let mut classes = multinomial_klms(kernel(), Multinomial::new(6.0, vec![0.0; 4]).unwrap(), 0.99, evict, 1).unwrap();
+    let mut counts = bayesian_klms(kernel(), Poisson::new(0.1, 0.0).unwrap(), 0.99, evict, 1).unwrap();
+    let mut bits = bayesian_klms(kernel(), Bernoulli::new(6.0, 0.0).unwrap(), 0.99, evict, 1).unwrap();
+    let mut classes = bayesian_klms(kernel(), Multinomial::new(6.0, vec![0.0; 4]).unwrap(), 0.99, evict, 1).unwrap();
     let x = common::noise(31, 300);
     let mut run = |range: std::ops::Range<usize>| {
         for i in range {

@@ -31,14 +31,14 @@ use crate::{
 /// # Usage
 /// ```
 /// use futuresdr::{blocks::{VectorSink, VectorSource}, prelude::*};
-/// use kaflow::{blocks::Count, filter::{Evict, poisson_klms}, kernel::Gaussian, observation::Poisson};
+/// use kaflow::{blocks::Count, filter::{Evict, bayesian_klms}, kernel::Gaussian, observation::Poisson};
 ///
 /// # fn main() -> Result<()> {
 /// // Light falls on the detector while the input is 1.
 /// let input: Vec<_> = (0..600).map(|i| Complex32::new((i / 20 % 2) as f32, 0.0)).collect();
 /// let counts = input.iter().enumerate().map(|(i, x)| if x.re > 0.5 { 20.0 + (i % 3) as f32 } else { 1.0 }).collect();
 ///
-/// let count = Count::new(poisson_klms(Gaussian::new(0.3)?, Poisson::new(0.02, 0.0)?, 1.0, Evict::default(), 1)?, 1)?;
+/// let count = Count::new(bayesian_klms(Gaussian::new(0.3)?, Poisson::new(0.02, 0.0)?, 1.0, Evict::default(), 1)?, 1)?;
 /// let (input, counts) = (VectorSource::<Complex32>::new(input), VectorSource::<f32>::new(counts));
 /// let rate = VectorSink::<f32>::new(600);
 /// let mut fg = Flowgraph::new();

@@ -68,7 +68,7 @@ pub use self::{
     memory_polynomial::MemoryPolynomial,
     nlms::Nlms,
     portrait::{Portrait, Weight},
-    recipes::{GaussianKernelFilter, bernoulli_klms, fklms, klms, multinomial_klms, norma, poisson_klms, qklms},
+    recipes::{GaussianKernelFilter, bayesian_klms, fklms, klms, norma, qklms},
     residual::Residual,
     windowed::Window,
 };

@@ -352,9 +352,9 @@ fn steady_state_error_agrees_with_a_simulation() {
 fn forgetting_pulls_towards_the_offset() {
     let kernel = || Gaussian::<f64>::new(0.1).unwrap();
     let far = [Complex::new(100.0, 0.0)];
-    let mut counts = poisson_klms(kernel(), Poisson::new(0.5, 3f64.ln()).unwrap(), 0.9, Evict::default(), 1).unwrap();
-    let mut bits = bernoulli_klms(kernel(), Bernoulli::new(5.0, -2.0).unwrap(), 0.9, Evict::default(), 1).unwrap();
-    let mut classes = multinomial_klms(kernel(), Multinomial::new(5.0, vec![0.0, 1.0, 2.0]).unwrap(), 0.9, Evict::default(), 1).unwrap();
+    let mut counts = bayesian_klms(kernel(), Poisson::new(0.5, 3f64.ln()).unwrap(), 0.9, Evict::default(), 1).unwrap();
+    let mut bits = bayesian_klms(kernel(), Bernoulli::new(5.0, -2.0).unwrap(), 0.9, Evict::default(), 1).unwrap();
+    let mut classes = bayesian_klms(kernel(), Multinomial::new(5.0, vec![0.0, 1.0, 2.0]).unwrap(), 0.9, Evict::default(), 1).unwrap();
     for _ in 0..10 {
         counts.adapt(&[Complex::new(0.0, 0.0)], 20.0);
         bits.adapt(&[Complex::new(0.0, 0.0)], true);
@@ -378,9 +378,8 @@ fn forgetting_pulls_towards_the_offset() {
 #[test]
 fn discrete_filters_save_and_restore() {
     let kernel = || Gaussian::new(0.5).unwrap();
-    let make = || {
-        multinomial_klms(kernel(), Multinomial::new(2.0, vec![0.0; 3]).unwrap(), 0.99, Evict { budget: Some(20), floor: None }, 1).unwrap()
-    };
+    let make =
+        || bayesian_klms(kernel(), Multinomial::new(2.0, vec![0.0; 3]).unwrap(), 0.99, Evict { budget: Some(20), floor: None }, 1).unwrap();
     let x = noise(13, 100);
     let mut whole = make();
     let mut first = make();
