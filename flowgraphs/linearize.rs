@@ -140,7 +140,7 @@ pub(super) struct Fallback {
 }
 
 /// A search can take longer: after so long without a pair nothing is heard.
-const STARVED: Duration = Duration::from_secs(1);
+const SILENCE: Duration = Duration::from_secs(1);
 
 impl Fallback {
     pub(super) fn look(&self) {
@@ -151,8 +151,8 @@ impl Fallback {
         if status.pairs != self.last.get().0 {
             self.last.set((status.pairs, now));
         }
-        let lost = matches!(status.state, State::Searching | State::Lost) || now.saturating_duration_since(self.last.get().1) > STARVED;
-        if lost && self.swap.fall_back() {
+        let silent = matches!(status.state, State::Searching | State::Lost) || now.saturating_duration_since(self.last.get().1) > SILENCE;
+        if silent && self.swap.fall_back() {
             self.rounds.silent();
         }
     }

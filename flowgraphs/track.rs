@@ -87,15 +87,15 @@ impl Source {
         }
     }
 
-    /// What brings a channel into step: the filters' input early by `advance`, or what is sent and received by `early`.
-    fn synchroniser(&self, advance: usize, early: (u64, u64)) -> crate::Result<Synchroniser> {
+    /// What brings a channel into step: the filters' input in advance by `most`, or what is sent and received by `advance`.
+    fn synchroniser(&self, most: usize, advance: (u64, u64)) -> crate::Result<Synchroniser> {
         Ok(match self {
-            Self::Recordings(_, _, sync) => sync.clone().advance(early.0, early.1),
-            Self::Bed(_) => Synchroniser::delay(0).advance(early.0, early.1),
-            Self::Repeated(sync, _) => sync.clone().advance_up_to(advance),
+            Self::Recordings(_, _, sync) => sync.clone().advance(advance.0, advance.1),
+            Self::Bed(_) => Synchroniser::delay(0).advance(advance.0, advance.1),
+            Self::Repeated(sync, _) => sync.clone().advance_up_to(most),
             #[cfg(feature = "radio")]
             Self::Radio(radio, frame, _) => {
-                let sync = Synchroniser::repeated(frame.clone())?.advance_up_to(advance);
+                let sync = Synchroniser::repeated(frame.clone())?.advance_up_to(most);
                 if radio.one_clock() { sync.one_clock() } else { sync }
             }
         })
@@ -126,7 +126,7 @@ impl Filter {
 pub struct Plan {
     /// The filters of each received channel; all sources but a radio have one. None at all where a radio of one channel only listens for packets.
     pub filters: Vec<Vec<Filter>>,
-    /// Taps that reach ahead: the filters' input is that much early. Where a frame is repeated, as many of these as the channel calls for.
+    /// Taps behind the predicted sample: the filters' input is that much in advance. Where a frame is repeated, as many of these as the channel calls for.
     pub advance: usize,
     /// Predict what was sent from what was received.
     pub equalize: bool,
@@ -215,12 +215,12 @@ impl Graph {
         if channels != plan.filters.len() && !alone {
             return Err(crate::Error::parameter("filters", format!("a set for each of {channels} channels"), plan.filters.len()));
         }
-        let early = if plan.equalize { (0, plan.advance as u64) } else { (plan.advance as u64, 0) };
+        let advance = if plan.equalize { (0, plan.advance as u64) } else { (plan.advance as u64, 0) };
         let (input, target) = if plan.equalize { ("aligned_rx", "aligned_tx") } else { ("aligned_tx", "aligned_rx") };
         let mut syncs = Vec::new();
         for filters in plan.filters {
             let tracks = filters.into_iter().map(|filter| graph.filter(filter)).collect::<crate::Result<Vec<_>>>()?;
-            let sync = Sync::new(source.synchroniser(plan.advance, early)?.skip(plan.done));
+            let sync = Sync::new(source.synchroniser(plan.advance, advance)?.skip(plan.done));
             graph.faults.push(sync.fault.clone());
             graph.sync.push(sync.watch.clone());
             let sync = graph.fg.add(sync).id();

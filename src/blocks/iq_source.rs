@@ -90,7 +90,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for IqSource<O> {
             return Ok(());
         }
         if let Some(before) = before {
-            tags.add_tag(0, gap(before.missing as usize));
+            tags.add_tag(0, gap(before.length as usize));
         }
         io.call_again = n < output.len();
         self.output.produce(n);

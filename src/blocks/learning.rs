@@ -90,7 +90,7 @@ impl Rounds {
 pub(super) struct Heard {
     signal: Vec<Complex64>,
     received: Vec<Complex64>,
-    /// Before which pairs something is missing.
+    /// Before which pairs there is a gap.
     breaks: Vec<usize>,
 }
 

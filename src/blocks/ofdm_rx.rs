@@ -64,7 +64,7 @@ where
     due: Vec<Pmt>,
     keep: Option<Vec<Packet>>,
     told: Option<Told>,
-    /// Where samples are missing in the input at hand.
+    /// Where the gaps are in the input at hand.
     gaps: Vec<(usize, u64)>,
 }
 
@@ -135,9 +135,9 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             tags::gaps(input_tags, n, &mut self.gaps);
             let mut at = 0;
             let mut packets = Vec::new();
-            for (end, missing) in self.gaps.iter().map(|&(at, missing)| (at, Some(missing))).chain([(n, None)]) {
+            for (end, length) in self.gaps.iter().map(|&(at, length)| (at, Some(length))).chain([(n, None)]) {
                 self.receiver.push(&input[at..end], |packet| packets.push(packet.clone()));
-                missing.into_iter().for_each(|missing| self.receiver.gap(missing));
+                length.into_iter().for_each(|length| self.receiver.gap(length));
                 at = end;
             }
             for packet in packets {

@@ -17,12 +17,12 @@ const PIECE: usize = super::BUFFER / 4;
 ///
 /// # Stream Inputs
 ///
-/// `tx`, `rx`. A tag `gap` says how many samples are missing before its sample, 0 for an unknown number. Where the transmitter repeats a frame, nothing is read from `tx`: connect
+/// `tx`, `rx`. A tag `gap` says how many samples before its sample never arrived, 0 for an unknown number. Where the transmitter repeats a frame, nothing is read from `tx`: connect
 /// whatever there is.
 ///
 /// # Stream Outputs
 ///
-/// `aligned_tx`, `aligned_rx`: sample by sample partners. Each has its input's tags; where pairs are left out, because samples are missing or their partners are in doubt, both
+/// `aligned_tx`, `aligned_rx`: sample by sample partners. Each has its input's tags; where pairs are left out, because of a gap or because their partners are in doubt, both
 /// have a `gap` tag behind them.
 ///
 /// # Message Inputs
@@ -109,7 +109,7 @@ impl Side {
         let mut starts: Vec<(usize, Option<u64>)> = vec![(0, None)];
         for ItemTag { index, tag } in tags.iter().filter(|t| t.index < n) {
             match gap_length(tag) {
-                Some(missing) => starts.push((*index, Some(missing as u64))),
+                Some(length) => starts.push((*index, Some(length as u64))),
                 None => self.tags.push_back((self.taken + *index as u64, tag.clone())),
             }
         }
@@ -203,9 +203,9 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
         let span = self.given..self.given + n;
         tx[..n].copy_from_slice(&self.ready.tx[span.clone()]);
         rx[..n].copy_from_slice(&self.ready.rx[span.clone()]);
-        for &(at, missing) in self.ready.gaps.iter().filter(|(at, _)| span.contains(at)) {
-            tx_tags.add_tag(at - span.start, gap(missing as usize));
-            rx_tags.add_tag(at - span.start, gap(missing as usize));
+        for &(at, length) in self.ready.gaps.iter().filter(|(at, _)| span.contains(at)) {
+            tx_tags.add_tag(at - span.start, gap(length as usize));
+            rx_tags.add_tag(at - span.start, gap(length as usize));
         }
         let origins = &self.ready.origins;
         for (i, &(at, sent, received)) in origins.iter().enumerate() {

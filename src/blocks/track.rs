@@ -123,7 +123,7 @@ where
     /// A block around `tracker` with buffers of another kind than the default.
     pub(crate) fn with_buffers(tracker: T) -> Self {
         let (tracker, series, spread) = (Guard::new(tracker), Series::new(4096, 0), Spread::default());
-        let core = Core { tracker, series, spread, missing: 0, observed: None, bypass: false, freeze_at: None, keep: None };
+        let core = Core { tracker, series, spread, gap_samples: 0, observed: None, bypass: false, freeze_at: None, keep: None };
         let (controls, calls) = Controls::new();
         let (mut tx, mut rx, mut prediction, mut error) = (I::default(), I::default(), O::default(), O::default());
         for input in [&mut tx, &mut rx] {

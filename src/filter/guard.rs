@@ -135,10 +135,10 @@ impl<T: Real, F: Tracker<T>> Guard<T, F> {
         }
     }
 
-    /// So many samples are missing before the next (0: an unknown number).
-    pub fn gap(&mut self, missing: u64) {
+    /// A gap of so many samples before the next (0: of unknown length).
+    pub fn gap(&mut self, length: u64) {
         self.clean.gap(self.tracker.taps());
-        self.tracker.gap(missing);
+        self.tracker.gap(length);
     }
 
     /// Stops (`true`) or resumes (`false`) learning; predictions go on.
@@ -260,7 +260,7 @@ impl<T: Real> CleanWindow<T> {
         (self.window.push(sample), clean)
     }
 
-    /// Samples are missing before the next one.
+    /// There is a gap before the next sample.
     pub(crate) fn gap(&mut self) {
         self.clean.gap(self.window.taps());
     }

@@ -178,9 +178,9 @@ pub trait Tracker<T: Real>: Adaptive {
         "own"
     }
 
-    /// So many samples are missing before the next (0: an unknown number); a hint for filters whose state ages with time.
-    fn gap(&mut self, missing: u64) {
-        let _ = missing;
+    /// A gap of so many samples before the next (0: of unknown length); a hint for filters whose state ages with time.
+    fn gap(&mut self, length: u64) {
+        let _ = length;
     }
 
     /// What was learned so far, to look at; empty where there is nothing to see. Allocates.
@@ -238,8 +238,8 @@ impl<T: Real, F: Tracker<T> + ?Sized> Tracker<T> for Box<F> {
     fn form(&self) -> &'static str {
         (**self).form()
     }
-    fn gap(&mut self, missing: u64) {
-        (**self).gap(missing);
+    fn gap(&mut self, length: u64) {
+        (**self).gap(length);
     }
     fn portrait(&self) -> Portrait {
         (**self).portrait()

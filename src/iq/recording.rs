@@ -25,7 +25,7 @@ const BLOCK: usize = 1 << 18;
 /// let mut samples = vec![Complex32::default(); 4096];
 /// loop {
 ///     if let Some(gap) = recording.gap() {
-///         println!("{} samples are missing before sample {}", gap.missing, gap.at);
+///         println!("a gap of {} samples before sample {}", gap.length, gap.at);
 ///     }
 ///     let n = recording.read(&mut samples)?;
 ///     if n == 0 {
@@ -228,15 +228,15 @@ impl Recording {
 
     /// All gaps, in order.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
-        self.segments.iter().filter(|s| s.missing > 0).map(|s| Gap { at: s.start, missing: s.missing })
+        self.segments.iter().filter(|s| s.gap > 0).map(|s| Gap { at: s.start, length: s.gap })
     }
 
     /// The gap just before the next sample to be read, if there is one.
     pub fn gap(&self) -> Option<Gap> {
         // Captures of no samples may pile up at one place.
         let first = self.segments.partition_point(|s| s.start < self.position);
-        let missing: u64 = self.segments[first..].iter().take_while(|s| s.start == self.position).map(|s| s.missing).sum();
-        (missing > 0).then_some(Gap { at: self.position, missing })
+        let length: u64 = self.segments[first..].iter().take_while(|s| s.start == self.position).map(|s| s.gap).sum();
+        (length > 0).then_some(Gap { at: self.position, length })
     }
 
     /// The place of the next sample to be read.
@@ -338,7 +338,7 @@ impl Recording {
             if self.segment + 1 == self.segments.len() {
                 return Ok(0);
             }
-            if stop && self.segments[self.segment + 1].missing > 0 {
+            if stop && self.segments[self.segment + 1].gap > 0 {
                 return Ok(0);
             }
             self.segment += 1;

@@ -130,9 +130,9 @@ impl Receiver {
         self.search_afresh(0);
     }
 
-    /// Samples are missing between the last call and the next: gives up the frame that is under way and counts on behind the gap.
-    pub fn gap(&mut self, missing: u64) {
-        self.search_afresh(self.base + self.buffer.len() as i64 + missing as i64);
+    /// A gap between the last call and the next: gives up the frame that is under way and counts on behind the gap.
+    pub fn gap(&mut self, length: u64) {
+        self.search_afresh(self.base + self.buffer.len() as i64 + length as i64);
     }
 
     fn search_afresh(&mut self, from: i64) {

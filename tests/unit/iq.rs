@@ -87,12 +87,12 @@ fn a_gap_is_a_capture_with_a_jumped_index() {
     assert_eq!(index, [(0, None, Some(5.4e9)), (300, Some(357), Some(5.4e9)), (900, Some(958), Some(5.4e9))]);
 
     let mut recording = Recording::open(&path, None).unwrap();
-    let gaps: Vec<_> = recording.gaps().map(|g| (g.at, g.missing)).collect();
+    let gaps: Vec<_> = recording.gaps().map(|g| (g.at, g.length)).collect();
     assert_eq!(gaps, [(300, 57), (900, 1)]);
     let mut reads = Vec::new();
     let mut buffer = vec![Complex32::default(); 400];
     loop {
-        let gap = recording.gap().map(|g| g.missing);
+        let gap = recording.gap().map(|g| g.length);
         let n = recording.read(&mut buffer).unwrap();
         if n == 0 {
             break;
@@ -148,11 +148,11 @@ fn many_gaps_stay_cheap_and_right() {
     }
     writer.finish().unwrap();
     let mut recording = Recording::open(&path, None).unwrap();
-    assert_eq!((recording.len(), recording.gaps().map(|g| g.missing).sum::<u64>()), (200_000, 20_000));
+    assert_eq!((recording.len(), recording.gaps().map(|g| g.length).sum::<u64>()), (200_000, 20_000));
     let mut buffer = [Complex32::default(); 64];
     let mut seen = 0;
     loop {
-        seen += recording.gap().map_or(0, |g| g.missing);
+        seen += recording.gap().map_or(0, |g| g.length);
         if recording.read(&mut buffer).unwrap() == 0 {
             break;
         }

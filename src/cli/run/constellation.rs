@@ -44,7 +44,7 @@ impl Points {
 /// The last points of a stretch; nothing where the waveform is not known, or no two symbols of it are there.
 pub(super) fn points(subject: &Subject, stretch: &Stretch) -> Option<Points> {
     let Waveform { config, sent: order } = subject.waveform.as_ref()?;
-    // The filters' input is early; from here on both streams count alike.
+    // The filters' input is in advance; from here on both streams count alike.
     let late = vec![Complex32::default(); subject.advance];
     let input = [&late, &stretch.input[..]].concat();
     let (sent, received) = if subject.equalize { (&stretch.target, &input) } else { (&input, &stretch.target) };

@@ -10,7 +10,7 @@
 //!    part of it: a parameter that cannot be changed while running is named as unknown.
 //! 2. In the same file write its `RECIPE`: name, one line of help, citation, parameters, a function that builds it from [`Settings`]. Parameters that other
 //!    filters have too are in `registry/shared.rs`, with `.preset(..)` and `.within(..)` for other defaults and ranges.
-//! 3. Add that recipe to [`RECIPES`]. Commands, help, tuning, pictures and the tests of all filters find it there; `registry/tests.rs` says what is missing.
+//! 3. Add that recipe to [`RECIPES`]. Commands, help, tuning, pictures and the tests of all filters find it there; `tests/unit/filter/registry.rs` says what is missing.
 
 #![cfg_attr(not(feature = "cli"), allow(dead_code, reason = "ranges, looks and likelihoods are what commands ask for"))]
 
