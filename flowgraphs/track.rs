@@ -293,7 +293,7 @@ impl Graph {
                     let sink = SoapySink::new(&mut radio)?.lenient();
                     // Behind a predistorter the frame changes with its tables.
                     let sink = if predistort.is_none() { sink.repeats(frame.len()) } else { sink };
-                    self.faults.push(sink.fault());
+                    self.faults.push(sink.fault.clone());
                     let sink = self.fg.add(sink).id();
                     // Predistorted in units of the frame, so that a table holds at any drive.
                     let (drive, stop) = (radio.drive(), radio.stop());
@@ -313,7 +313,7 @@ impl Graph {
                     }
                 }
                 let source = SoapySource::new(&mut radio)?.lenient().limit(samples.unwrap_or(u64::MAX));
-                self.faults.push(source.fault());
+                self.faults.push(source.fault.clone());
                 let source = self.fg.add(source).id();
                 for (channel, &sync) in syncs.iter().enumerate() {
                     self.unread(sync)?;

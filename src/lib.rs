@@ -43,6 +43,7 @@ extern crate self as kaflow;
 #[path = "../tests/unit/fuzz/mod.rs"]
 mod fuzz;
 
+#[cfg(feature = "soapy")]
 pub(crate) use self::error::nearest;
 pub use self::{
     error::{Error, Result},

@@ -22,9 +22,10 @@ pub use self::{
 };
 pub use crate::dsp::db;
 
+#[cfg(feature = "radio")]
+pub(crate) use self::{amplifier::AmPoint, linearity::LEAST_OVERSAMPLING};
 pub(crate) use self::{
-    amplifier::{AmPoint, am_curve},
-    linearity::LEAST_OVERSAMPLING,
+    amplifier::am_curve,
     percentile::Percentiles,
     spectrum::{Psd, welch},
     spread::Spread,
