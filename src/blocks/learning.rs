@@ -64,6 +64,7 @@ impl Rounds {
     }
 
     /// What came back in the first round without predistortion, and in the last one with it.
+    #[cfg_attr(not(feature = "radio"), allow(dead_code))]
     pub(crate) fn received(&self) -> (Option<Vec<Complex64>>, Option<Vec<Complex64>>) {
         let history = self.lock();
         (history.first.clone(), history.last.clone())
