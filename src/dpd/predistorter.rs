@@ -51,7 +51,7 @@ impl Table {
     }
 
     /// The table that makes `to` of `from`: indirect learning, where `from` is what the amplifier put out, with a gain of 1, and `to` what it was given.
-    pub(crate) fn fitted(memory: usize, from: &[Complex64], to: &[Complex64], level: f64) -> Result<Self> {
+    pub fn fitted(memory: usize, from: &[Complex64], to: &[Complex64], level: f64) -> Result<Self> {
         let reach = from.iter().map(|z| z.norm_sqr()).filter(|p| p.is_finite()).fold(0.0, f64::max).sqrt();
         require(reach > 0.0, "signal", "not silent", reach)?;
         let basis = Basis::new(memory, POINTS, reach);

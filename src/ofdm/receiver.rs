@@ -126,7 +126,7 @@ impl Receiver {
     }
 
     /// Back to the start of a stream.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.search_afresh(0);
     }
 
