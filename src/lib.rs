@@ -39,6 +39,10 @@ mod serve;
 #[cfg(test)]
 extern crate self as kaflow;
 
+#[cfg(test)]
+#[allow(unreachable_pub, reason = "tests outside of the crate share it")]
+#[path = "../tests/common/mod.rs"]
+mod common;
 #[cfg(all(test, feature = "iq"))]
 #[path = "../tests/unit/fuzz/mod.rs"]
 mod fuzz;

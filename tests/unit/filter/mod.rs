@@ -1,9 +1,5 @@
 //! The filters: laws between them, reference vectors, fast paths against the plain ones, what they say of themselves.
 
-#[allow(unreachable_pub, reason = "tests outside the crate share it")]
-#[path = "../../common/mod.rs"]
-mod common;
-
 mod any_stream;
 mod fast_path;
 mod hammerstein;
@@ -11,3 +7,5 @@ mod laws;
 mod portrait;
 mod textbook;
 mod vectors;
+
+use crate::common;
