@@ -35,7 +35,7 @@ fn learn(mut filter: impl Filter<f64>, f: impl Fn(Complex<f64>) -> Complex<f64>)
             power += y.norm_sqr();
         }
     }
-    kaflow::dsp::db(error, power)
+    kaflow::metrics::db(error, power)
 }
 
 fn main() -> Result<()> {

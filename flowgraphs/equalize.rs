@@ -10,7 +10,7 @@ use futuresdr::{blocks::NullSink, prelude::*};
 use num_traits::Zero;
 
 use crate::{
-    blocks::{Amplifier, Fading, OfdmRx, OfdmTx, Staged},
+    blocks::{OfdmRx, OfdmTx, Staged},
     channel::{self, FadingConfig, Model, Noise, Profile, Stage},
     metrics::{Ber, Evm},
     ofdm::{Code, Config, Constellation, Demodulator, Packet, RandomBits, Reading, Receiver, Source, Transmitter},
@@ -73,8 +73,8 @@ pub fn run(link: &Link, reading: &Reading) -> Result<(Quality, Quality)> {
     let amplifier = channel::Amplifier::new(Model::Rapp { smoothness: 2.0 }, link.ibo_db)?;
     let fading = channel::Fading::new(&FadingConfig::new(link.profile.clone(), link.doppler), link.seed)?;
     let mut noise = Noise::new(link.snr_db, link.seed)?;
-    noise.set_signal_power(received_power(config, samples, amplifier.clone(), fading.clone())?)?;
-    let (amplifier, fading, noise) = (Amplifier::new(amplifier), Fading::new(fading), Staged::new(noise));
+    noise.set("signal_power", received_power(config, samples, amplifier.clone(), fading.clone())?)?;
+    let (amplifier, fading, noise) = (Staged::new(amplifier), Staged::new(fading), Staged::new(noise));
     let one_tap = OfdmRx::new(Receiver::new(config.clone())?).keep_packets();
     let reader = OfdmRx::new(Receiver::new(config.clone())?.reading(reading)?).keep_packets();
     let (points_1, points_2) = (NullSink::<Complex32>::new(), NullSink::<Complex32>::new());

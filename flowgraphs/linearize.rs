@@ -17,7 +17,7 @@ use std::{
 use futuresdr::{blocks::VectorSink, prelude::*};
 
 use crate::{
-    blocks::{Amplifier, Fading, Linearize, LoopConfig, OfdmTx, Predistort, Round, Rounds, Staged, Swap, SyncStatus, SyncWatch},
+    blocks::{Linearize, LoopConfig, OfdmTx, Predistort, Round, Rounds, Staged, Swap, SyncStatus, SyncWatch},
     channel::{self, FadingConfig, Noise, Stage},
     dpd::Table,
     iq::State,
@@ -79,16 +79,16 @@ pub fn run(transmission: &Transmission, config: LoopConfig) -> Result<Outcome> {
     Transmitter::new(ofdm.clone(), Source::Continuous)?.fill(&mut signal);
     let amplifier = channel::Amplifier::from_config(amplifier)?;
     let mut noise = Noise::new(*snr_db, *seed)?;
-    noise.set_signal_power(power_behind(&amplifier, &signal))?;
+    noise.set("signal_power", power_behind(&amplifier, &signal))?;
 
     let Loop { predistort, learn, rounds } = Loop::new(config, &signal)?;
     let output = VectorSink::<Complex32>::new(signal.len());
     let noise = Staged::new(noise);
-    let amplifier = Amplifier::new(amplifier);
+    let amplifier = Staged::new(amplifier);
     let tx = OfdmTx::new(Transmitter::new(ofdm.clone(), Source::Continuous)?, Some(*samples));
     let mut fg = Flowgraph::new();
     if let Some(fading) = fading {
-        let fading = Fading::new(channel::Fading::new(fading, *seed)?);
+        let fading = Staged::new(channel::Fading::new(fading, *seed)?);
         connect!(fg, noise > received.learn; fading > noise; amplifier > fading; amplifier > output; predistort > amplifier; tx > signal.learn; tx > predistort;);
         let fg = Runtime::new().run(fg)?;
         return Ok(Outcome { rounds: rounds.get(), signal, output: output.get(&fg)?.items().clone() });
@@ -109,8 +109,8 @@ impl Loop {
     /// Begins with the signal as it is, of which `signal` is a stretch, or the frame that is repeated.
     pub fn new(config: LoopConfig, signal: &[Complex32]) -> crate::Result<Self> {
         let predistort = Predistort::new(Table::bypass(config.level))?;
-        let learn = Linearize::new(config, &signal[..STRETCH.min(signal.len())], predistort.swap())?;
-        Ok(Self { predistort, rounds: learn.rounds(), learn })
+        let learn = Linearize::new(config, &signal[..STRETCH.min(signal.len())], predistort.swap.clone())?;
+        Ok(Self { predistort, rounds: learn.rounds.clone(), learn })
     }
 
     /// Learns in a thread of its own: for a radio, which does not wait.
@@ -126,7 +126,7 @@ impl Loop {
 
     /// Sends the plain signal when what comes back is lost.
     pub(super) fn fallback(&self, sync: SyncWatch) -> Fallback {
-        Fallback { swap: self.predistort.swap(), rounds: self.rounds(), sync, last: Cell::new((0, Instant::now())) }
+        Fallback { swap: self.predistort.swap.clone(), rounds: self.rounds(), sync, last: Cell::new((0, Instant::now())) }
     }
 }
 
@@ -140,7 +140,7 @@ pub(super) struct Fallback {
 }
 
 /// A search can take longer: after so long without a pair nothing is heard.
-const STARVED: Duration = Duration::from_secs(1);
+const SILENCE: Duration = Duration::from_secs(1);
 
 impl Fallback {
     pub(super) fn look(&self) {
@@ -151,8 +151,8 @@ impl Fallback {
         if status.pairs != self.last.get().0 {
             self.last.set((status.pairs, now));
         }
-        let lost = matches!(status.state, State::Searching | State::Lost) || now.saturating_duration_since(self.last.get().1) > STARVED;
-        if lost && self.swap.fall_back() {
+        let silent = matches!(status.state, State::Searching | State::Lost) || now.saturating_duration_since(self.last.get().1) > SILENCE;
+        if silent && self.swap.fall_back() {
             self.rounds.silent();
         }
     }
@@ -177,7 +177,7 @@ mod tests {
     /// A fallback that has seen a pair at the time that it gives, and its predistorter.
     fn fallback() -> (Fallback, Predistort, Instant) {
         let predistort = Predistort::new(weaker()).unwrap();
-        let (swap, began) = (predistort.swap(), Instant::now());
+        let (swap, began) = (predistort.swap.clone(), Instant::now());
         let fallback = Fallback { swap, rounds: Rounds::default(), sync: SyncWatch::default(), last: Cell::new((0, began)) };
         fallback.judge(&heard(1), began);
         (fallback, predistort, began)

@@ -3,7 +3,7 @@
 use futuresdr::{blocks::NullSink, prelude::*};
 
 use crate::{
-    blocks::{Amplifier, Fading, Impair, OfdmTx, Track},
+    blocks::{Impair, OfdmTx, Staged, Track},
     channel::{self, Dropper, FadingConfig, Impairments, ImpairmentsConfig, Model, Profile},
     filter::Tracker,
     metrics::Series,
@@ -25,9 +25,9 @@ use crate::{
 pub fn run(tracker: Box<dyn Tracker<f32>>, samples: u64, ibo_db: f64, doppler: f64, seed: u64) -> Result<Series> {
     let paper = Config { seed, ..Config::preset("paper")? };
     let tx = OfdmTx::new(Transmitter::new(paper, Source::Continuous)?, Some(samples));
-    let amplifier = Amplifier::new(channel::Amplifier::new(Model::Rapp { smoothness: 2.0 }, ibo_db)?);
+    let amplifier = Staged::new(channel::Amplifier::new(Model::Rapp { smoothness: 2.0 }, ibo_db)?);
     let fading = FadingConfig::new(Profile::exponential(4, 3.0), doppler);
-    let fading = Fading::new(channel::Fading::new(&fading, seed)?);
+    let fading = Staged::new(channel::Fading::new(&fading, seed)?);
     let receiver = Impair::new(Impairments::new(&ImpairmentsConfig::default(), 20.0, seed)?, Dropper::new(0.0, 1.0, seed)?);
     let track = Track::new(tracker).metrics_every(1000, 0);
     let (prediction, error) = (NullSink::<Complex32>::new(), NullSink::<Complex32>::new());

@@ -3,7 +3,7 @@
 use futuresdr::{blocks::NullSink, prelude::*};
 
 use crate::{
-    blocks::{Amplifier, FadingMimo, OfdmTx, Staged, TrackMimo},
+    blocks::{FadingMimo, OfdmTx, Staged, TrackMimo},
     channel::{self, FadingConfig, Model, Noise, Profile},
     filter::Filter,
     metrics::Series,
@@ -41,7 +41,7 @@ pub fn run(
         // The source last: blocks are initialised in this order, and one that is initialised late misses the word that its input has ended.
         let (prediction, error) = (fg.add(NullSink::<Complex32>::new()), fg.add(NullSink::<Complex32>::new()));
         let noise = fg.add(Staged::new(Noise::new(20.0, seed + antenna as u64)?));
-        let amplifier = fg.add(Amplifier::new(channel::Amplifier::new(Model::Rapp { smoothness: 2.0 }, 6.0)?));
+        let amplifier = fg.add(Staged::new(channel::Amplifier::new(Model::Rapp { smoothness: 2.0 }, 6.0)?));
         let tx = fg.add(OfdmTx::new(Transmitter::new(paper, Source::Continuous)?, Some(samples)));
         fg.stream(&tx, |b| b.output(), &amplifier, |b| b.input())?;
         fg.stream(&tx, |b| b.output(), &track, |b| &mut b.tx()[antenna])?;

@@ -87,15 +87,15 @@ impl Source {
         }
     }
 
-    /// What brings a channel into step: the filters' input early by `advance`, or what is sent and received by `early`.
-    fn synchroniser(&self, advance: usize, early: (u64, u64)) -> crate::Result<Synchroniser> {
+    /// What brings a channel into step: the filters' input in advance by `most`, or what is sent and received by `advance`.
+    fn synchroniser(&self, most: usize, advance: (u64, u64)) -> crate::Result<Synchroniser> {
         Ok(match self {
-            Self::Recordings(_, _, sync) => sync.clone().advance(early.0, early.1),
-            Self::Bed(_) => Synchroniser::delay(0).advance(early.0, early.1),
-            Self::Repeated(sync, _) => sync.clone().advance_up_to(advance),
+            Self::Recordings(_, _, sync) => sync.clone().advance(advance.0, advance.1),
+            Self::Bed(_) => Synchroniser::delay(0).advance(advance.0, advance.1),
+            Self::Repeated(sync, _) => sync.clone().advance_up_to(most),
             #[cfg(feature = "radio")]
             Self::Radio(radio, frame, _) => {
-                let sync = Synchroniser::repeated(frame.known.clone())?.advance_up_to(advance);
+                let sync = Synchroniser::repeated(frame.known.clone())?.advance_up_to(most);
                 if radio.one_clock() { sync.one_clock() } else { sync }
             }
         })
@@ -126,7 +126,7 @@ impl Filter {
 pub struct Plan {
     /// The filters of each received channel; all sources but a radio have one. None at all where a radio of one channel only listens for packets.
     pub filters: Vec<Vec<Filter>>,
-    /// Taps that reach ahead: the filters' input is that much early. Where a frame is repeated, as many of these as the channel calls for.
+    /// Taps behind the predicted sample: the filters' input is that much in advance. Where a frame is repeated, as many of these as the channel calls for.
     pub advance: usize,
     /// Predict what was sent from what was received.
     pub equalize: bool,
@@ -215,14 +215,14 @@ impl Graph {
         if channels != plan.filters.len() && !alone {
             return Err(crate::Error::parameter("filters", format!("a set for each of {channels} channels"), plan.filters.len()));
         }
-        let early = if plan.equalize { (0, plan.advance as u64) } else { (plan.advance as u64, 0) };
+        let advance = if plan.equalize { (0, plan.advance as u64) } else { (plan.advance as u64, 0) };
         let (input, target) = if plan.equalize { ("aligned_rx", "aligned_tx") } else { ("aligned_tx", "aligned_rx") };
         let mut syncs = Vec::new();
         for filters in plan.filters {
             let tracks = filters.into_iter().map(|filter| graph.filter(filter)).collect::<crate::Result<Vec<_>>>()?;
-            let sync = Sync::new(source.synchroniser(plan.advance, early)?.skip(plan.done));
-            graph.faults.push(sync.fault());
-            graph.sync.push(sync.watch());
+            let sync = Sync::new(source.synchroniser(plan.advance, advance)?.skip(plan.done));
+            graph.faults.push(sync.fault.clone());
+            graph.sync.push(sync.watch.clone());
             let sync = graph.fg.add(sync).id();
             for track in tracks {
                 graph.connect(sync, input, track, "tx")?;
@@ -245,7 +245,7 @@ impl Graph {
     /// Adds what learns from the pairs behind `sync`; gives what goes in front of the transmitter.
     fn linearize(&mut self, closed: Loop, sync: BlockId) -> crate::Result<Predistort> {
         self.fallback = self.sync.first().map(|sync| closed.fallback(sync.clone()));
-        self.faults.extend([closed.learn.fault(), closed.predistort.fault()]);
+        self.faults.extend([closed.learn.fault.clone(), closed.predistort.fault.clone()]);
         let learn = self.fg.add(closed.learn).id();
         self.connect(sync, "aligned_tx", learn, "signal")?;
         self.connect(sync, "aligned_rx", learn, "received")?;
@@ -293,7 +293,7 @@ impl Graph {
                     let sink = SoapySink::new(&mut radio)?.lenient();
                     // Behind a predistorter the frame changes with its tables.
                     let sink = if predistort.is_none() { sink.repeats(frame.len()) } else { sink };
-                    self.faults.push(sink.fault());
+                    self.faults.push(sink.fault.clone());
                     let sink = self.fg.add(sink).id();
                     // Predistorted in units of the frame, so that a table holds at any drive.
                     let (drive, stop) = (radio.drive(), radio.stop());
@@ -313,7 +313,7 @@ impl Graph {
                     }
                 }
                 let source = SoapySource::new(&mut radio)?.lenient().limit(samples.unwrap_or(u64::MAX));
-                self.faults.push(source.fault());
+                self.faults.push(source.fault.clone());
                 let source = self.fg.add(source).id();
                 for (channel, &sync) in syncs.iter().enumerate() {
                     self.unread(sync)?;
@@ -330,7 +330,7 @@ impl Graph {
 
     fn recording(&mut self, recording: Recording) -> BlockId {
         let source = IqSource::new(recording).stop_when(self.stop.clone());
-        self.faults.push(source.fault());
+        self.faults.push(source.fault.clone());
         self.fg.add(source).id()
     }
 
@@ -344,8 +344,8 @@ impl Graph {
         let Filter { name, track, prediction, error } = filter;
         let sinks = [("prediction", self.sink(prediction)), ("error", self.sink(error))];
         let track = track.end_at(self.end.clone());
-        self.faults.push(track.fault());
-        let (probe, controls) = (track.probe(), track.controls());
+        self.faults.push(track.fault.clone());
+        let (probe, controls) = (track.probe.clone(), track.controls.clone());
         let track = self.fg.add(track);
         self.fg.block_mut(&track).map_err(broken)?.set_instance_name(&name);
         for (port, sink) in sinks {
@@ -358,7 +358,7 @@ impl Graph {
     /// Ends a stream in a file, or nowhere.
     fn sink(&mut self, sink: Option<IqSink>) -> BlockId {
         let Some(sink) = sink else { return self.fg.add(NullSink::<Complex32>::new()).id() };
-        self.faults.push(sink.fault());
+        self.faults.push(sink.fault.clone());
         self.fg.add(sink).id()
     }
 

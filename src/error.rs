@@ -101,7 +101,7 @@ pub(crate) fn require(ok: bool, name: &str, expected: &str, value: f64) -> Resul
 }
 
 /// The known name nearest to `name`, when it is near enough to be a slip of the finger.
-pub fn nearest<'a, S: AsRef<str>>(name: &str, known: &'a [S]) -> Option<&'a str> {
+pub(crate) fn nearest<'a, S: AsRef<str>>(name: &str, known: &'a [S]) -> Option<&'a str> {
     known
         .iter()
         .map(|k| (strsim::jaro_winkler(name, k.as_ref()), k.as_ref()))

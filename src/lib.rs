@@ -5,7 +5,7 @@
 
 pub mod channel;
 pub mod dpd;
-pub mod dsp;
+mod dsp;
 mod error;
 pub mod filter;
 pub mod kernel;
@@ -39,13 +39,18 @@ mod serve;
 #[cfg(test)]
 extern crate self as kaflow;
 
+#[cfg(test)]
+#[allow(unreachable_pub, reason = "tests outside of the crate share it")]
+#[path = "../tests/common/mod.rs"]
+mod common;
 #[cfg(all(test, feature = "iq"))]
 #[path = "../tests/unit/fuzz/mod.rs"]
 mod fuzz;
 
-pub use error::{Error, Result, nearest};
+#[cfg(feature = "soapy")]
+pub(crate) use self::error::nearest;
+pub use self::{
+    error::{Error, Result},
+    real::Real,
+};
 pub use num_complex::{Complex, Complex32, Complex64};
-pub use real::Real;
-// Tests compare every level of vector instructions with the plain one.
-#[doc(hidden)]
-pub use simd::Level;

@@ -13,8 +13,8 @@ use kaflow::observation::{Bernoulli, Multinomial, Poisson};
 fn no_filter_allocates_once_its_dictionary_is_full() {
     let (tx, rx) = channel(30, 2000);
     let kernels = ["gaussian", "linear", "polynomial", "equivariant", "hammerstein", "gaussian+linear"];
-    for name in registry::of_task(Task::Regression) {
-        let recipe = registry::recipe(name).unwrap();
+    for recipe in registry::RECIPES.iter().filter(|recipe| recipe.task() == Task::Regression) {
+        let name = recipe.name;
         let has = |p: &str| recipe.has(p);
         for kernel in kernels.iter().take(if has("kernel") { kernels.len() } else { 1 }) {
             let mut given = Values::new();
@@ -44,8 +44,8 @@ fn trackers_in_their_fastest_form_do_not_allocate_either() {
     let narrow = |z: &Complex<f64>| Complex::new(z.re as f32, z.im as f32);
     let (tx, rx): (Vec<_>, Vec<_>) = (tx.iter().map(narrow).collect(), rx.iter().map(narrow).collect());
     let mut prediction = vec![Complex::new(0.0f32, 0.0); 2000];
-    for name in registry::of_task(Task::Regression).chain(registry::of_task(Task::Stream)) {
-        let recipe = registry::recipe(name).unwrap();
+    for recipe in registry::RECIPES.iter().filter(|recipe| matches!(recipe.task(), Task::Regression | Task::Stream)) {
+        let name = recipe.name;
         let budget = recipe.has("budget");
         let given: Values = budget.then(|| ("budget".into(), Value::Number(50.0))).into_iter().collect();
         // The second one is by lag with the Hammerstein kernel.
@@ -62,9 +62,9 @@ fn trackers_in_their_fastest_form_do_not_allocate_either() {
 fn discrete_filters_do_not_allocate_either() {
     let evict = Evict { budget: Some(30), floor: Some(1e-6) };
     let kernel = || Gaussian::new(0.5).unwrap();
-    let mut counts = poisson_klms(kernel(), Poisson::new(0.1, 0.0).unwrap(), 0.99, evict, 1).unwrap();
-    let mut bits = bernoulli_klms(kernel(), Bernoulli::new(6.0, 0.0).unwrap(), 0.99, evict, 1).unwrap();
-    let mut classes = multinomial_klms(kernel(), Multinomial::new(6.0, vec![0.0; 4]).unwrap(), 0.99, evict, 1).unwrap();
+    let mut counts = bayesian_klms(kernel(), Poisson::new(0.1, 0.0).unwrap(), 0.99, evict, 1).unwrap();
+    let mut bits = bayesian_klms(kernel(), Bernoulli::new(6.0, 0.0).unwrap(), 0.99, evict, 1).unwrap();
+    let mut classes = bayesian_klms(kernel(), Multinomial::new(6.0, vec![0.0; 4]).unwrap(), 0.99, evict, 1).unwrap();
     let x = common::noise(31, 300);
     let mut run = |range: std::ops::Range<usize>| {
         for i in range {

@@ -278,7 +278,7 @@ mod command {
         assert!(sinr >= 17.3 && found["sinr_before_db"].as_f64().unwrap() < -27.0, "{found}");
         assert_eq!(found["over_frequency"].as_array().unwrap().len(), 32);
         let cleaned = Recording::open(at("c/cleaned.sigmf-meta"), None).unwrap();
-        assert_eq!((cleaned.len(), cleaned.sample_rate()), (60_000, Some(20e6)));
+        assert_eq!((cleaned.len(), cleaned.meta().global.sample_rate), (60_000, Some(20e6)));
         assert_eq!((&cleaned.meta().captures, &cleaned.meta().annotations), (&meta.captures, &meta.annotations));
         let left = samples(at("c/cleaned"));
         assert_eq!(left[..7], late[..7], "without a partner as it was received");

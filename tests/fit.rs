@@ -124,7 +124,7 @@ fn real_counts_bits_and_classes_have_their_columns() {
     let table = Table::parse(&text(&out.stdout));
     assert_eq!(table.names, ["p0", "p1", "p2", "error"]);
     let mut filter =
-        multinomial_klms(Gaussian::new(0.3).unwrap(), Multinomial::new(6.0, vec![0.0; 3]).unwrap(), 1.0, Evict::default(), 1).unwrap();
+        bayesian_klms(Gaussian::new(0.3).unwrap(), Multinomial::new(6.0, vec![0.0; 3]).unwrap(), 1.0, Evict::default(), 1).unwrap();
     for (i, row) in table.rows.iter().enumerate() {
         assert_eq!(filter.adapt(&[Complex::new((i % 7) as f64 / 7.0, 0.0)], i % 3), &row[..3]);
         assert_eq!(row[3], 1.0 - row[i % 3]);

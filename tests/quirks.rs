@@ -100,14 +100,14 @@ fn run_with(config: &RadioConfig, samples: u64, pause: Duration) -> (Ledger, Arc
         let mut radio = Radio::open(config).unwrap();
         let health = radio.health();
         let source = SoapySource::new(&mut radio).unwrap().limit(samples).lenient();
-        let mut faults = vec![source.fault()];
+        let mut faults = vec![source.fault.clone()];
         let clerk: Clerk = Clerk { input: Default::default(), ledger: Arc::default(), pause };
         let ledger = clerk.ledger.clone();
         let mut fg = Flowgraph::new();
         connect!(fg, source.output[0] > input.clerk);
         if config.tx.is_some() {
             let sink = SoapySink::new(&mut radio).unwrap().repeats(PERIOD as usize).lenient();
-            faults.push(sink.fault());
+            faults.push(sink.fault.clone());
             let repeat = Repeat::new(marked(), radio.stop());
             connect!(fg, repeat > input[0].sink);
         }

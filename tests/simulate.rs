@@ -66,7 +66,7 @@ fn every_preset_is_a_valid_pair_that_its_scenario_repeats_to_the_bit() {
         let mut pair = Pair::open(&first).unwrap();
         assert!(pair.verify().unwrap());
         assert_eq!((pair.tx.len(), pair.rx.len(), pair.delay), (5000, 5000, Some(20.0)));
-        assert_eq!((pair.rx.sample_rate(), pair.rx.frequency()), (Some(20e6), Some(5.4e9)));
+        assert_eq!((pair.rx.meta().global.sample_rate, pair.rx.meta().captures[0].frequency), (Some(20e6), Some(5.4e9)));
         let scenario: Scenario = toml::from_str(&text).unwrap();
         let run = TestBed::run(&scenario).unwrap();
         assert_eq!((all(&mut pair.tx), all(&mut pair.rx)), (run.tx[0].clone(), run.rx[0].clone()), "{preset}");

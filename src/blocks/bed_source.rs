@@ -92,7 +92,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> BedSource<O> {
             let Some(chunk) = self.bed.next_chunk() else { return false };
             tx.extend_from_slice(&chunk.tx[0]);
             rx.extend_from_slice(&chunk.rx[0]);
-            gaps.extend(chunk.gaps.iter().map(|g| ((g.at - self.emitted) as usize, g.lost as usize)));
+            gaps.extend(chunk.gaps.iter().map(|g| ((g.at - self.emitted) as usize, g.length as usize)));
         }
         true
     }
@@ -113,9 +113,9 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for BedSource<O> {
         }
         tx[..n].copy_from_slice(&self.chunk.0[span.clone()]);
         rx[..n].copy_from_slice(&self.chunk.1[span.clone()]);
-        for &(at, lost) in self.chunk.2.iter().filter(|(at, _)| span.contains(at)) {
-            tx_tags.add_tag(at - self.gone, gap(lost));
-            rx_tags.add_tag(at - self.gone, gap(lost));
+        for &(at, length) in self.chunk.2.iter().filter(|(at, _)| span.contains(at)) {
+            tx_tags.add_tag(at - self.gone, gap(length));
+            rx_tags.add_tag(at - self.gone, gap(length));
         }
         self.gone += n;
         self.emitted += n as u64;

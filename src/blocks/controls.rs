@@ -30,7 +30,7 @@ pub(super) type Call = (Option<Command>, Sender<Result<Vec<u8>>>);
 pub struct Controls(Sender<Call>);
 
 /// How long a block may take to answer.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Controls {
     pub(super) fn new() -> (Self, Receiver<Call>) {
@@ -52,7 +52,7 @@ impl Controls {
         let ended = || Error::Data("the filter has ended".into());
         let (answer, answered) = channel();
         self.0.send((command, answer)).map_err(|_| ended())?;
-        match answered.recv_timeout(PATIENCE) {
+        match answered.recv_timeout(TIMEOUT) {
             Ok(result) => result,
             Err(RecvTimeoutError::Disconnected) => Err(ended()),
             Err(RecvTimeoutError::Timeout) => Err(Error::Data("no samples are coming: the call is obeyed when the next ones come".into())),
@@ -63,7 +63,7 @@ impl Controls {
 /// Hands what was asked since the last time to `answer`.
 pub(super) fn answer(calls: &Option<Receiver<Call>>, mut obey: impl FnMut(Option<&Command>) -> Result<Vec<u8>>) {
     for (command, answer) in calls.iter().flat_map(Receiver::try_iter) {
-        // Who has lost patience hears nothing.
+        // After the time-out nobody listens.
         let _ = answer.send(obey(command.as_ref()));
     }
 }

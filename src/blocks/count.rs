@@ -31,14 +31,14 @@ use crate::{
 /// # Usage
 /// ```
 /// use futuresdr::{blocks::{VectorSink, VectorSource}, prelude::*};
-/// use kaflow::{blocks::Count, filter::{Evict, poisson_klms}, kernel::Gaussian, observation::Poisson};
+/// use kaflow::{blocks::Count, filter::{Evict, bayesian_klms}, kernel::Gaussian, observation::Poisson};
 ///
 /// # fn main() -> Result<()> {
 /// // Light falls on the detector while the input is 1.
 /// let input: Vec<_> = (0..600).map(|i| Complex32::new((i / 20 % 2) as f32, 0.0)).collect();
 /// let counts = input.iter().enumerate().map(|(i, x)| if x.re > 0.5 { 20.0 + (i % 3) as f32 } else { 1.0 }).collect();
 ///
-/// let count = Count::new(poisson_klms(Gaussian::new(0.3)?, Poisson::new(0.02, 0.0)?, 1.0, Evict::default(), 1)?, 1)?;
+/// let count = Count::new(bayesian_klms(Gaussian::new(0.3)?, Poisson::new(0.02, 0.0)?, 1.0, Evict::default(), 1)?, 1)?;
 /// let (input, counts) = (VectorSource::<Complex32>::new(input), VectorSource::<f32>::new(counts));
 /// let rate = VectorSink::<f32>::new(600);
 /// let mut fg = Flowgraph::new();
@@ -63,7 +63,8 @@ where
     #[output]
     rate: O,
     learner: OnWindows<KernelFilter<f32, K, Poisson>>,
-    fault: Fault,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 impl<K: kernel::Kernel<f32> + 'static> Count<K> {
@@ -93,11 +94,6 @@ where
     /// The filter inside.
     pub fn filter(&self) -> &KernelFilter<f32, K, Poisson> {
         &self.learner.filter
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {

@@ -80,7 +80,7 @@ pub enum Soft {
 /// # Usage
 /// ```
 /// use futuresdr::{blocks::{VectorSink, VectorSource}, prelude::*};
-/// use kaflow::{blocks::{Detect, Soft}, filter::{Evict, bernoulli_klms}, kernel::Gaussian, observation::Bernoulli};
+/// use kaflow::{blocks::{Detect, Soft}, filter::{Evict, bayesian_klms}, kernel::Gaussian, observation::Bernoulli};
 ///
 /// # fn main() -> Result<()> {
 /// // A bit turns the phase of what is received; after 500 samples the detector is on its own.
@@ -88,7 +88,7 @@ pub enum Soft {
 /// let rx = bits.iter().map(|&b| Complex32::cis(1.0 + 2.5 * f32::from(b))).collect();
 /// let training = bits.iter().enumerate().map(|(i, &b)| if i < 500 { b } else { Detect::UNKNOWN }).collect();
 ///
-/// let filter = bernoulli_klms(Gaussian::new(0.5)?, Bernoulli::new(1.0, 0.0)?, 1.0, Evict { budget: Some(100), floor: None }, 1)?;
+/// let filter = bayesian_klms(Gaussian::new(0.5)?, Bernoulli::new(1.0, 0.0)?, 1.0, Evict { budget: Some(100), floor: None }, 1)?;
 /// let detect = Detect::new(filter, 1, Soft::Llr)?;
 /// let (rx, training) = (VectorSource::<Complex32>::new(rx), VectorSource::<u8>::new(training));
 /// let llr = VectorSink::<f32>::new(1000);
@@ -117,7 +117,8 @@ where
     form: Soft,
     classes: usize,
     probabilities: Vec<f32>,
-    fault: Fault,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 impl Detect {
@@ -176,11 +177,6 @@ where
     /// The classifier inside.
     pub fn classifier(&self) -> &C {
         &self.learner.filter
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {

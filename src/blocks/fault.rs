@@ -25,11 +25,6 @@ impl Fault {
     pub fn explain(&self, otherwise: impl ToString) -> Error {
         self.take().unwrap_or_else(|| Error::Device(otherwise.to_string()))
     }
-
-    /// `Ok` when nothing was noted.
-    pub fn check(&self) -> Result<()> {
-        self.take().map_or(Ok(()), Err)
-    }
 }
 
 /// Runs code that may not be ours (a user's tracker): a panic there becomes an error, since a panic in a block would take the process down.

@@ -7,7 +7,7 @@ use futuresdr::runtime::dev::prelude::*;
 use super::{gap, message};
 use crate::channel::{Dropper, Impairments};
 
-/// A receiver: delay and sampling offset, carrier offset, phase noise, noise, IQ imbalance, DC, converter, and lost samples.
+/// A receiver: delay and sampling offset, carrier offset, phase noise, noise, IQ imbalance, DC, converter, and gaps.
 ///
 /// # Stream Inputs
 ///
@@ -15,8 +15,8 @@ use crate::channel::{Dropper, Impairments};
 ///
 /// # Stream Outputs
 ///
-/// `output`: a sampling offset and lost samples change how many there are. Lost samples leave a `gap` tag; other tags stay with their
-/// sample, or with the next one where theirs was lost.
+/// `output`: a sampling offset and gaps change how many there are. A gap leaves a `gap` tag; other tags stay with their
+/// sample, or with the next one where theirs is in a gap.
 ///
 /// # Message Inputs
 ///
@@ -39,7 +39,7 @@ use crate::channel::{Dropper, Impairments};
 /// let mut fg = Flowgraph::new();
 /// connect!(fg, source > impair > sink);
 /// let fg = Runtime::new().run(fg)?;
-/// assert!((19_000..20_000).contains(&sink.get(&fg)?.items().len())); // 1 % is lost
+/// assert!((19_000..20_000).contains(&sink.get(&fg)?.items().len())); // 1 % is in gaps
 /// # Ok(()) }
 /// ```
 #[derive(Block)]
@@ -134,7 +134,7 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             }
             output[produced] = sample;
             if let Some(next) = gaps.pop() {
-                output_tags.add_tag(produced, gap(next.lost as usize));
+                output_tags.add_tag(produced, gap(next.length as usize));
             }
             while self.tags.front().is_some_and(|(at, _)| *at < self.position) {
                 if let Some((_, tag)) = self.tags.pop_front() {

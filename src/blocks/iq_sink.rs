@@ -66,7 +66,8 @@ where
     date: Option<Date>,
     recorder: Option<Recorder>,
     rest: Option<Rest>,
-    fault: Fault,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 /// What follows behind the stream, given how many samples it had.
@@ -122,7 +123,7 @@ impl Recorder {
 struct Date {
     began: SystemTime,
     first_ns: Option<u64>,
-    missing: u64,
+    gap_samples: u64,
 }
 
 /// How often to flush, and whom to tell.
@@ -145,7 +146,7 @@ impl IqSink {
     }
 
     /// Writes raw `cf32_le` to the end of an open `file`; `path` names it in errors.
-    pub fn raw(file: File, path: impl AsRef<Path>) -> Self {
+    pub(crate) fn raw(file: File, path: impl AsRef<Path>) -> Self {
         Self::with_buffers(Some(Target::Raw(BufWriter::with_capacity(1 << 20, file), path.as_ref().into())))
     }
 }
@@ -180,18 +181,8 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     /// Writes into each capture of a SigMF recording when it began, the first one being taken at `began`; by tags [`TIME`] where there are some, else by counting samples.
     #[cfg_attr(not(feature = "radio"), allow(dead_code))]
     pub(crate) fn dated(mut self, began: SystemTime) -> Self {
-        self.date = Some(Date { began, first_ns: None, missing: 0 });
+        self.date = Some(Date { began, first_ns: None, gap_samples: 0 });
         self
-    }
-
-    /// Samples written.
-    pub fn written(&self) -> u64 {
-        self.written
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 }
 
@@ -214,9 +205,9 @@ impl Target {
         }
     }
 
-    fn gap(&mut self, missing: usize) -> crate::Result<()> {
+    fn gap(&mut self, length: usize) -> crate::Result<()> {
         match self {
-            Self::Sigmf(writer) => writer.gap(missing as u64),
+            Self::Sigmf(writer) => writer.gap(length as u64),
             Self::Raw(..) => Ok(()),
         }
     }
@@ -224,9 +215,9 @@ impl Target {
     /// Says when the capture that is about to begin does.
     fn date(&mut self, date: &mut Date, gap: usize, time_ns: Option<u64>) {
         let Self::Sigmf(writer) = self else { return };
-        date.missing += gap as u64;
+        date.gap_samples += gap as u64;
         date.first_ns = date.first_ns.or(time_ns);
-        let counted = (writer.len() + date.missing) as f64 / writer.meta_mut().global.sample_rate.unwrap_or(f64::INFINITY);
+        let counted = (writer.len() + date.gap_samples) as f64 / writer.meta_mut().global.sample_rate.unwrap_or(f64::INFINITY);
         let told = time_ns.zip(date.first_ns).map(|(now, first)| Duration::from_nanos(now.saturating_sub(first)));
         let since = told.unwrap_or(Duration::try_from_secs_f64(counted).unwrap_or_default());
         let length = writer.len();
@@ -258,8 +249,7 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     fn store(&mut self) -> crate::Result<usize> {
         let (input, tags) = self.input.slice_with_tags();
         let marked = self.rest.is_some();
-        let mut gaps: Vec<_> =
-            tags.iter().filter(|_| !marked).filter_map(|t| gap_length(&t.tag).map(|missing| (t.index, missing))).collect();
+        let mut gaps: Vec<_> = tags.iter().filter(|_| !marked).filter_map(|t| gap_length(&t.tag).map(|length| (t.index, length))).collect();
         gaps.sort_unstable();
         let time_at = |at: usize| tags.iter().filter(|t| t.index == at).find_map(|t| time_ns(&t.tag));
         let Some(target) = &mut self.file else { return Ok(input.len()) };
@@ -268,9 +258,9 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
             target.date(date, 0, time_at(0));
         }
         while at < input.len() {
-            while let Some((_, missing)) = gaps.next_if(|gap| gap.0 == at) {
-                target.gap(missing)?;
-                self.date.iter_mut().for_each(|date| target.date(date, missing, time_at(at)));
+            while let Some((_, length)) = gaps.next_if(|gap| gap.0 == at) {
+                target.gap(length)?;
+                self.date.iter_mut().for_each(|date| target.date(date, length, time_at(at)));
             }
             let mut end = gaps.peek().map_or(input.len(), |gap| gap.0);
             if let Some((every, _)) = &self.flush {
@@ -298,7 +288,7 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
             match next {
                 Some(writer) => {
                     (self.file, self.written) = (Some(Target::Sigmf(writer)), 0);
-                    self.date = Some(Date { began: SystemTime::now(), first_ns: None, missing: 0 });
+                    self.date = Some(Date { began: SystemTime::now(), first_ns: None, gap_samples: 0 });
                 }
                 None => recorder.ended(ended),
             }

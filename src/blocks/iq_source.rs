@@ -35,7 +35,7 @@ use crate::iq::Recording;
 ///
 /// # fn main() -> Result<()> {
 /// let source = IqSource::new(Recording::open("capture.sigmf-meta", None)?); // a missing file is an error here, not a hanging flowgraph
-/// let fault = source.fault();
+/// let fault = source.fault.clone();
 /// let sink = NullSink::<Complex32>::new();
 /// let mut fg = Flowgraph::new();
 /// connect!(fg, source > sink);
@@ -51,7 +51,8 @@ where
     output: O,
     recording: Recording,
     stop: Arc<AtomicBool>,
-    fault: Fault,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 impl IqSource {
@@ -74,11 +75,6 @@ impl<O: CpuBufferWriter<Item = Complex32>> IqSource<O> {
         self.stop = stop;
         self
     }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
-    }
 }
 
 impl<O: CpuBufferWriter<Item = Complex32>> Kernel for IqSource<O> {
@@ -94,7 +90,7 @@ impl<O: CpuBufferWriter<Item = Complex32>> Kernel for IqSource<O> {
             return Ok(());
         }
         if let Some(before) = before {
-            tags.add_tag(0, gap(before.missing as usize));
+            tags.add_tag(0, gap(before.length as usize));
         }
         io.call_again = n < output.len();
         self.output.produce(n);

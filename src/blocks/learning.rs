@@ -64,7 +64,8 @@ impl Rounds {
     }
 
     /// What came back in the first round without predistortion, and in the last one with it.
-    pub fn received(&self) -> (Option<Vec<Complex64>>, Option<Vec<Complex64>>) {
+    #[cfg_attr(not(feature = "radio"), allow(dead_code))]
+    pub(crate) fn received(&self) -> (Option<Vec<Complex64>>, Option<Vec<Complex64>>) {
         let history = self.lock();
         (history.first.clone(), history.last.clone())
     }
@@ -90,7 +91,7 @@ impl Rounds {
 pub(super) struct Heard {
     signal: Vec<Complex64>,
     received: Vec<Complex64>,
-    /// Before which pairs something is missing.
+    /// Before which pairs there is a gap.
     breaks: Vec<usize>,
 }
 

@@ -63,7 +63,8 @@ where
     learning: Option<Learning>,
     thread: Option<JoinHandle<crate::Result<Learning>>>,
     aside: bool,
-    rounds: Rounds,
+    /// What the rounds have done.
+    pub rounds: Rounds,
     /// The table that counts, pairs that were seen so far, how many there are when it has come round, and when it is looked for next.
     number: usize,
     seen: u64,
@@ -71,7 +72,8 @@ where
     look: u64,
     heard: Heard,
     gaps: Vec<(usize, u64)>,
-    fault: Fault,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 impl Linearize {
@@ -83,7 +85,7 @@ impl Linearize {
 
 impl<I: CpuBufferReader<Item = Complex32>> Linearize<I> {
     /// As [`new`](Linearize::new), with buffers of another kind than the default.
-    pub fn with_buffers(config: LoopConfig, signal: &[Complex32], swap: Swap) -> crate::Result<Self> {
+    pub(crate) fn with_buffers(config: LoopConfig, signal: &[Complex32], swap: Swap) -> crate::Result<Self> {
         let (pairs, latency) = (config.pairs, config.latency);
         let learning = Learning::new(config, signal, swap.clone())?;
         let (mut plain, mut received) = (I::default(), I::default());
@@ -113,16 +115,6 @@ impl<I: CpuBufferReader<Item = Complex32>> Linearize<I> {
     pub fn aside(mut self) -> Self {
         self.aside = true;
         self
-    }
-
-    /// A handle on what the rounds have done.
-    pub fn rounds(&self) -> Rounds {
-        self.rounds.clone()
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     /// Learns from what was heard, here or aside.

@@ -35,8 +35,8 @@ use crate::metrics::{Row, Series};
 /// let (a, b, meter) = (VectorSource::<Complex32>::new(a), VectorSource::<Complex32>::new(b), Meter::new(1000));
 /// connect!(fg, a > reference.meter; b > estimate.meter);
 /// let fg = Runtime::new().run(fg)?;
-/// assert!((meter.get(&fg)?.total().nmse_db() + 20.0).abs() < 1e-4);
-/// assert!((meter.get(&fg)?.rows()[3].evm_percent() - 10.0).abs() < 1e-4);
+/// assert!((meter.get(&fg)?.series.total().nmse_db() + 20.0).abs() < 1e-4);
+/// assert!((meter.get(&fg)?.series.rows()[3].evm_percent() - 10.0).abs() < 1e-4);
 /// # Ok(()) }
 /// ```
 #[derive(Block)]
@@ -49,7 +49,8 @@ where
     reference: I,
     #[input]
     estimate: I,
-    series: Series,
+    /// The errors over time.
+    pub series: Series,
     error: Vec<Complex32>,
     due: Vec<Row>,
 }
@@ -65,16 +66,6 @@ impl<I: CpuBufferReader<Item = Complex32>> Meter<I> {
     /// A row for every `every` samples, the first `skip` left out of the total; buffers of any kind.
     pub(crate) fn with_buffers(every: u64, skip: u64) -> Self {
         Self { reference: I::default(), estimate: I::default(), series: Series::new(every, skip), error: Vec::new(), due: Vec::new() }
-    }
-
-    /// The rows so far, neighbours merged when there are too many to keep.
-    pub fn rows(&self) -> Vec<Row> {
-        self.series.rows()
-    }
-
-    /// All samples that were not skipped.
-    pub fn total(&self) -> Row {
-        self.series.total()
     }
 }
 

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`Track`], [`TrackMimo`] | any filter of the library, or yours, on a pair of streams or on several antennas |
 //! | [`Detect`], [`Count`] | kernel classifiers as soft demappers, rates of events |
-//! | [`OfdmTx`], [`OfdmRx`], [`Clip`], [`Amplifier`], [`Fading`], [`FadingMimo`], [`Impair`], [`BedSource`] | the test bed |
+//! | [`OfdmTx`], [`OfdmRx`], [`Staged`] (amplifiers, clipping, fading, noise), [`FadingMimo`], [`Impair`], [`BedSource`] | the test bed |
 //! | [`IqSource`], [`IqSink`] | recordings |
 //! | [`Sync`] | two streams, or a stream and a frame that is repeated, brought into step and kept there |
 //! | [`Meter`] | error and power over time |
@@ -23,13 +23,10 @@
 /// loaded machine a hand-over can cost a time slice. With its default of 4096 samples a flowgraph was seen to spend 90 % of its time there.
 const BUFFER: usize = 1 << 16;
 
-mod amplifier;
 mod bed_source;
-mod clip;
 mod controls;
 mod count;
 mod detect;
-mod fading;
 mod fading_mimo;
 mod fault;
 mod impair;
@@ -57,41 +54,39 @@ mod track_mimo;
 mod tracking;
 mod window;
 
-pub use amplifier::Amplifier;
-pub use bed_source::BedSource;
-pub use clip::Clip;
-pub use controls::{Command, Controls};
-pub use count::Count;
-pub use detect::{Classifier, Detect, Soft};
-pub use fading::Fading;
-pub use fading_mimo::FadingMimo;
-pub use fault::Fault;
-pub use impair::Impair;
-pub use iq_sink::IqSink;
-pub(crate) use iq_sink::Recorder;
-pub use iq_source::IqSource;
-pub(crate) use latency::Latency;
-pub use learning::{LoopConfig, Round, Rounds};
-pub use linearize::Linearize;
-pub use meter::Meter;
-pub use ofdm_rx::OfdmRx;
-pub use ofdm_tx::OfdmTx;
-pub use predistort::{Predistort, Swap};
-pub(crate) use probe::Report;
-pub use probe::{Probe, Summary};
-pub(crate) use scope::Stretch;
+pub use self::{
+    bed_source::BedSource,
+    controls::{Command, Controls},
+    count::Count,
+    detect::{Classifier, Detect, Soft},
+    fading_mimo::FadingMimo,
+    fault::Fault,
+    impair::Impair,
+    iq_sink::IqSink,
+    iq_source::IqSource,
+    learning::{LoopConfig, Round, Rounds},
+    linearize::Linearize,
+    meter::Meter,
+    ofdm_rx::OfdmRx,
+    ofdm_tx::OfdmTx,
+    predistort::{Predistort, Swap},
+    probe::{Probe, Summary},
+    staged::Staged,
+    sync::{Sync, SyncWatch},
+    tags::{GAP, TIME, gap_length},
+    track::Track,
+    track_mimo::TrackMimo,
+};
+pub use crate::iq::Status as SyncStatus;
+
+pub(crate) use self::{
+    iq_sink::Recorder, latency::Latency, probe::Report, scope::Stretch, tags::gap, taps::TapHistory, tracking::Snapshot,
+};
+
 #[cfg(feature = "radio")]
-pub(crate) use soapy::{Devices, check_device, open_device};
+pub(crate) use self::soapy::{Devices, check_device, open_device};
 #[cfg(feature = "radio")]
-pub use soapy::{Drive, End, Frame, Health, Level, Radio, RadioConfig, ReadBack, Repeat, SoapySink, SoapySource};
-pub use staged::Staged;
-pub use sync::{Sync, SyncStatus, SyncWatch};
-pub(crate) use tags::gap;
-pub use tags::{GAP, TIME, gap_length};
-pub(crate) use taps::TapHistory;
-pub use track::Track;
-pub use track_mimo::TrackMimo;
-pub(crate) use tracking::Snapshot;
+pub use self::soapy::{Drive, End, Frame, Health, Level, Radio, RadioConfig, ReadBack, Repeat, SoapySink, SoapySource};
 
 #[cfg(test)]
 #[path = "../../tests/unit/blocks/mod.rs"]

@@ -36,11 +36,11 @@ use crate::{
 /// # fn main() -> Result<()> {
 /// let wifi = Config::preset("wifi")?;
 /// let tx = OfdmTx::new(Transmitter::new(wifi.clone(), Source::RandomFrames)?, Some(12_000));
-/// let (rx, points) = (OfdmRx::new(Receiver::new(wifi)?), VectorSink::<Complex32>::new(0));
+/// let (rx, points) = (OfdmRx::new(Receiver::new(wifi)?).keep_packets(), VectorSink::<Complex32>::new(0));
 /// let mut fg = Flowgraph::new();
 /// connect!(fg, tx > rx; rx.points > points);
 /// let fg = Runtime::new().run(fg)?;
-/// assert_eq!(points.get(&fg)?.items().len() as u64, rx.get(&fg)?.received() * 480); // ten symbols of 48 data carriers
+/// assert_eq!(points.get(&fg)?.items().len(), rx.get(&fg)?.packets().len() * 480); // ten symbols of 48 data carriers
 /// # Ok(()) }
 /// ```
 #[derive(Block)]
@@ -64,7 +64,7 @@ where
     due: Vec<Pmt>,
     keep: Option<Vec<Packet>>,
     told: Option<Told>,
-    /// Where samples are missing in the input at hand.
+    /// Where the gaps are in the input at hand.
     gaps: Vec<(usize, u64)>,
 }
 
@@ -114,11 +114,6 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
         self.keep.as_deref().unwrap_or_default()
     }
 
-    /// Frames received.
-    pub fn received(&self) -> u64 {
-        self.received
-    }
-
     async fn reset(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {
         message::answer("reset", &p, |_| {
             self.receiver.reset();
@@ -140,9 +135,9 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             tags::gaps(input_tags, n, &mut self.gaps);
             let mut at = 0;
             let mut packets = Vec::new();
-            for (end, missing) in self.gaps.iter().map(|&(at, missing)| (at, Some(missing))).chain([(n, None)]) {
+            for (end, length) in self.gaps.iter().map(|&(at, length)| (at, Some(length))).chain([(n, None)]) {
                 self.receiver.push(&input[at..end], |packet| packets.push(packet.clone()));
-                missing.into_iter().for_each(|missing| self.receiver.gap(missing));
+                length.into_iter().for_each(|length| self.receiver.gap(length));
                 at = end;
             }
             for packet in packets {

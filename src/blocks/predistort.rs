@@ -33,7 +33,7 @@ use crate::dpd::{Predistorter, Swapping, Table};
 /// # fn main() -> Result<()> {
 /// let source = VectorSource::<Complex32>::new(vec![Complex32::new(3.0, 4.0); 1000]);
 /// let (predistort, sink) = (Predistort::new(Table::bypass(1.0))?, VectorSink::<Complex32>::new(1000));
-/// let swap = predistort.swap(); // from any thread, at any time: swap.set(table)
+/// let swap = predistort.swap.clone(); // from any thread, at any time: swap.set(table)
 /// let mut fg = Flowgraph::new();
 /// connect!(fg, source > predistort > sink);
 /// let fg = Runtime::new().run(fg)?;
@@ -52,8 +52,10 @@ where
     #[output]
     output: O,
     running: Swapping,
-    swap: Swap,
-    fault: Fault,
+    /// Replaces the table while the block runs.
+    pub swap: Swap,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 /// The name of the tag where a new table begins.
@@ -97,7 +99,7 @@ impl Swap {
     }
 
     /// Fades to the signal itself, held to the level of the table.
-    pub fn bypass(&self) -> crate::Result<()> {
+    pub(crate) fn bypass(&self) -> crate::Result<()> {
         let level = self.lock().table.level;
         self.set(Table::bypass(level))
     }
@@ -144,21 +146,11 @@ where
     O: CpuBufferWriter<Item = Complex32>,
 {
     /// As [`new`](Predistort::new), with buffers of another kind than the default.
-    pub fn with_buffers(table: Table) -> crate::Result<Self> {
+    pub(crate) fn with_buffers(table: Table) -> crate::Result<Self> {
         let mut output = O::default();
         output.set_min_buffer_size_in_items(super::BUFFER);
         let running = Swapping::new(Predistorter::new(table.clone())?);
         Ok(Self { input: I::default(), output, running, swap: Swap::new(table), fault: Fault::default() })
-    }
-
-    /// A handle that replaces the table while the block runs.
-    pub fn swap(&self) -> Swap {
-        self.swap.clone()
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     async fn bypass(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {

@@ -5,7 +5,8 @@ use futuresdr::runtime::{buffer::Tags, dev::prelude::*};
 use super::{Fault, fault::guarded, message, tags};
 use crate::channel::Stage;
 
-/// A [`Stage`] of the simulated test bed as a block: [`Amplifier`](super::Amplifier), [`Clip`](super::Clip), [`Fading`](super::Fading), or your own.
+/// A [`Stage`] of the simulated test bed as a block: [`Amplifier`](crate::channel::Amplifier), [`Clip`](crate::channel::Clip), [`Fading`](crate::channel::Fading),
+/// [`Noise`](crate::channel::Noise), or your own.
 ///
 /// # Stream Inputs
 ///
@@ -17,8 +18,8 @@ use crate::channel::Stage;
 ///
 /// # Message Inputs
 ///
-/// `set`: one of the stage's parameters, `MapStrPmt {"ibo_db": F64(3)}` or `String("ibo_db=3")`, from the next buffer on. `reset`: anything, back to the
-/// first sample.
+/// `set`: one of the stage's parameters, `MapStrPmt {"ibo_db": F64(3)}` or `String("ibo_db=3")`, from the next buffer on: of an amplifier `ibo_db`, `input_power`,
+/// `smoothness` (Rapp); of a clip `clip_db`, `input_power`; of fading `doppler` (cycles a sample), `rician_k_db`. `reset`: anything, back to the first sample.
 ///
 /// # Message Outputs
 ///
@@ -52,7 +53,8 @@ where
     #[output]
     output: O,
     stage: S,
-    fault: Fault,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 impl<S: Stage + 'static> Staged<S> {
@@ -73,11 +75,6 @@ where
         let mut output = O::default();
         output.set_min_buffer_size_in_items(super::BUFFER);
         Self { input: I::default(), output, stage, fault: Fault::default() }
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     async fn set(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {

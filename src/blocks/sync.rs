@@ -8,27 +8,21 @@ use std::{
 use futuresdr::runtime::{buffer::Tags, dev::prelude::*};
 
 use super::{Fault, gap, gap_length, message};
-use crate::iq::{
-    Pairs, Status, Synchroniser,
-    align::{Alignment, Options},
-};
+use crate::iq::{Pairs, Status, Synchroniser, align::Alignment};
 
 /// Samples that are taken in at once, so that a stop is never far.
 const PIECE: usize = super::BUFFER / 4;
-
-/// What is known about two streams; see [`Status`].
-pub type SyncStatus = Status;
 
 /// Brings a received stream into step with the transmitted one: a [`Synchroniser`].
 ///
 /// # Stream Inputs
 ///
-/// `tx`, `rx`. A tag `gap` says how many samples are missing before its sample, 0 for an unknown number. Where the transmitter repeats a frame, nothing is read from `tx`: connect
+/// `tx`, `rx`. A tag `gap` says how many samples before its sample never arrived, 0 for an unknown number. Where the transmitter repeats a frame, nothing is read from `tx`: connect
 /// whatever there is.
 ///
 /// # Stream Outputs
 ///
-/// `aligned_tx`, `aligned_rx`: sample by sample partners. Each has its input's tags; where pairs are left out, because samples are missing or their partners are in doubt, both
+/// `aligned_tx`, `aligned_rx`: sample by sample partners. Each has its input's tags; where pairs are left out, because of a gap or because their partners are in doubt, both
 /// have a `gap` tag behind them.
 ///
 /// # Message Inputs
@@ -42,14 +36,14 @@ pub type SyncStatus = Status;
 /// # Usage
 /// ```
 /// use futuresdr::{blocks::{NullSink, VectorSource}, prelude::*};
-/// use kaflow::{blocks::Sync, iq::align::Options, ofdm::{Config, Source, Transmitter}};
+/// use kaflow::{blocks::Sync, iq::{Synchroniser, align::Options}, ofdm::{Config, Source, Transmitter}};
 ///
 /// # fn main() -> Result<()> {
 /// let mut tx = vec![Complex32::ZERO; 20_000];
 /// Transmitter::new(Config::preset("wifi")?, Source::Continuous)?.fill(&mut tx);
 /// let rx = [&vec![Complex32::new(0.0, 0.0); 123], &tx[..]].concat();
-/// let (tx, rx, sync) = (VectorSource::<Complex32>::new(tx), VectorSource::<Complex32>::new(rx), Sync::search(Options::default()));
-/// let watch = sync.watch();
+/// let (tx, rx, sync) = (VectorSource::<Complex32>::new(tx), VectorSource::<Complex32>::new(rx), Sync::new(Synchroniser::search(Options::default())));
+/// let watch = sync.watch.clone();
 /// let (a, b) = (NullSink::<Complex32>::new(), NullSink::<Complex32>::new());
 /// let mut fg = Flowgraph::new();
 /// connect!(fg, tx > tx.sync; rx > rx.sync; sync.aligned_tx > a; sync.aligned_rx > b);
@@ -80,21 +74,23 @@ where
     given: usize,
     ended: bool,
     searches: u64,
-    watch: SyncWatch,
-    fault: Fault,
+    /// Reads how the block stands.
+    pub watch: SyncWatch,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 /// Reads how a [`Sync`] block stands, while it runs and afterwards.
 #[derive(Clone, Debug, Default)]
-pub struct SyncWatch(Arc<Mutex<SyncStatus>>);
+pub struct SyncWatch(Arc<Mutex<Status>>);
 
 impl SyncWatch {
     /// How far the streams are in step.
-    pub fn status(&self) -> SyncStatus {
+    pub fn status(&self) -> Status {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, status: &SyncStatus) {
+    fn set(&self, status: &Status) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(status);
     }
 }
@@ -113,7 +109,7 @@ impl Side {
         let mut starts: Vec<(usize, Option<u64>)> = vec![(0, None)];
         for ItemTag { index, tag } in tags.iter().filter(|t| t.index < n) {
             match gap_length(tag) {
-                Some(missing) => starts.push((*index, Some(missing as u64))),
+                Some(length) => starts.push((*index, Some(length as u64))),
                 None => self.tags.push_back((self.taken + *index as u64, tag.clone())),
             }
         }
@@ -149,26 +145,6 @@ impl Sync {
     pub fn new(synchroniser: Synchroniser) -> Self {
         Self::with_buffers(synchroniser)
     }
-
-    /// Applies an alignment that is known.
-    pub fn known(alignment: Alignment) -> Self {
-        Self::new(Synchroniser::known(alignment))
-    }
-
-    /// Shifts by whole samples, positive when `rx` is late, and changes nothing else.
-    pub fn delay(samples: i64) -> Self {
-        Self::new(Synchroniser::delay(samples))
-    }
-
-    /// Finds the alignment at the beginning of the streams, within `options`.
-    pub fn search(options: Options) -> Self {
-        Self::new(Synchroniser::search(options))
-    }
-
-    /// Finds and follows a frame that the transmitter repeats.
-    pub fn repeated(frame: Vec<Complex32>) -> crate::Result<Self> {
-        Synchroniser::repeated(frame).map(Self::new)
-    }
 }
 
 impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>> Sync<I, O> {
@@ -194,28 +170,6 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
             watch,
             fault: Fault::default(),
         }
-    }
-
-    /// Lets one stream run ahead, see [`Synchroniser::advance`].
-    pub fn advance(mut self, tx: u64, rx: u64) -> Self {
-        self.synchroniser = self.synchroniser.advance(tx, rx);
-        self
-    }
-
-    /// Leaves out the first `pairs` of what would come out: to go on where an earlier run stopped.
-    pub fn skip(mut self, pairs: u64) -> Self {
-        self.synchroniser = self.synchroniser.skip(pairs);
-        self
-    }
-
-    /// A handle that reads how the block stands.
-    pub fn watch(&self) -> SyncWatch {
-        self.watch.clone()
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     /// Takes samples in and lets the synchroniser work on them; gives how many, and whether nothing more will come.
@@ -249,9 +203,9 @@ impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>>
         let span = self.given..self.given + n;
         tx[..n].copy_from_slice(&self.ready.tx[span.clone()]);
         rx[..n].copy_from_slice(&self.ready.rx[span.clone()]);
-        for &(at, missing) in self.ready.gaps.iter().filter(|(at, _)| span.contains(at)) {
-            tx_tags.add_tag(at - span.start, gap(missing as usize));
-            rx_tags.add_tag(at - span.start, gap(missing as usize));
+        for &(at, length) in self.ready.gaps.iter().filter(|(at, _)| span.contains(at)) {
+            tx_tags.add_tag(at - span.start, gap(length as usize));
+            rx_tags.add_tag(at - span.start, gap(length as usize));
         }
         let origins = &self.ready.origins;
         for (i, &(at, sent, received)) in origins.iter().enumerate() {

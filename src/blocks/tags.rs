@@ -11,26 +11,26 @@ pub const GAP: &str = "gap";
 /// The name of the tag with the hardware time, in nanoseconds, of the sample that it is on.
 pub const TIME: &str = "time_ns";
 
-/// The tag that says `missing` samples are missing before the sample it is on (0: an unknown number).
-pub(crate) fn gap(missing: usize) -> Tag {
-    Tag::NamedUsize(GAP.into(), missing)
+/// The tag that says that `length` samples before the one it is on never arrived (0: an unknown number).
+pub(crate) fn gap(length: usize) -> Tag {
+    Tag::NamedUsize(GAP.into(), length)
 }
 
-/// The number of missing samples, when `tag` marks a gap.
+/// The length of a gap, when `tag` marks one.
 pub fn gap_length(tag: &Tag) -> Option<usize> {
     match tag {
-        Tag::NamedUsize(name, missing) if name == GAP => Some(*missing),
+        Tag::NamedUsize(name, length) if name == GAP => Some(*length),
         _ => None,
     }
 }
 
-/// Where the gaps are among the first `n` samples and how many samples are missing there, in order, into `out`.
+/// Where the gaps are among the first `n` samples and how long they are, in order, into `out`.
 pub(super) fn gaps<'a>(tags: impl IntoIterator<Item = &'a ItemTag>, n: usize, out: &mut Vec<(usize, u64)>) {
     out.clear();
     let tags = tags.into_iter().filter(|t| t.index < n);
     out.extend(tags.filter_map(|t| Some((t.index, gap_length(&t.tag)? as u64))));
     // Both streams may carry it: the longer gap counts.
-    out.sort_unstable_by_key(|&(at, missing)| (at, std::cmp::Reverse(missing)));
+    out.sort_unstable_by_key(|&(at, length)| (at, std::cmp::Reverse(length)));
     out.dedup_by_key(|&mut (at, _)| at);
 }
 

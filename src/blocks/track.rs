@@ -92,11 +92,14 @@ where
     most: usize,
     end: Arc<AtomicU64>,
     latency: Latency,
-    probe: Probe,
-    fault: Fault,
+    /// Reads the figures of the block while it runs.
+    pub probe: Probe,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
     confined: Option<PathBuf>,
     calls: Option<Receiver<controls::Call>>,
-    controls: Controls,
+    /// Calls the block while it runs.
+    pub controls: Controls,
 }
 
 /// A work call that takes longer is the last one of its length.
@@ -120,7 +123,7 @@ where
     /// A block around `tracker` with buffers of another kind than the default.
     pub(crate) fn with_buffers(tracker: T) -> Self {
         let (tracker, series, spread) = (Guard::new(tracker), Series::new(4096, 0), Spread::default());
-        let core = Core { tracker, series, spread, missing: 0, observed: None, bypass: false, freeze_at: None, keep: None };
+        let core = Core { tracker, series, spread, gap_samples: 0, observed: None, bypass: false, freeze_at: None, keep: None };
         let (controls, calls) = Controls::new();
         let (mut tx, mut rx, mut prediction, mut error) = (I::default(), I::default(), O::default(), O::default());
         for input in [&mut tx, &mut rx] {
@@ -226,21 +229,6 @@ where
             stretch: self.core.observed.as_ref().and_then(|o| o.scope.last()),
             portrait: self.core.tracker.portrait(),
         }
-    }
-
-    /// A handle that reads the block's figures while it runs.
-    pub fn probe(&self) -> Probe {
-        self.probe.clone()
-    }
-
-    /// A handle that calls the block while it runs.
-    pub fn controls(&self) -> Controls {
-        self.controls.clone()
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {

@@ -70,7 +70,8 @@ where
     error: Vec<O>,
     core: Core<F>,
     due: Vec<Pmt>,
-    fault: Fault,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
     confined: Option<PathBuf>,
 }
 
@@ -138,11 +139,6 @@ where
     /// The errors over time, one series for each received stream.
     pub fn series(&self) -> &[Series] {
         &self.core.series
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {

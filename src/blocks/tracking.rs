@@ -29,7 +29,7 @@ pub(super) struct Core<T> {
     pub(super) series: Series,
     pub(super) spread: Spread,
     /// Samples in gaps of known length.
-    pub(super) missing: u64,
+    pub(super) gap_samples: u64,
     pub(super) observed: Option<Observed>,
     pub(super) bypass: bool,
     /// Samples after which nothing more is learned.
@@ -105,9 +105,9 @@ impl<T: Tracker<f32>> Core<T> {
     ) -> crate::Result<()> {
         let (mut at, mut gaps) = (0, gaps.iter().copied().peekable());
         while at < rx.len() {
-            if let Some((_, missing)) = gaps.next_if(|&(gap, _)| gap == at) {
-                self.tracker.gap(missing);
-                self.missing += missing;
+            if let Some((_, length)) = gaps.next_if(|&(gap, _)| gap == at) {
+                self.tracker.gap(length);
+                self.gap_samples += length;
                 self.observed.iter_mut().flat_map(Observed::scopes).for_each(Scope::close);
             }
             let to_snapshot = self.keep.as_ref().map_or(u64::MAX, |(every, _)| every - self.series.samples() % every);
@@ -120,7 +120,7 @@ impl<T: Tracker<f32>> Core<T> {
             let room = self.series.to_boundary().min(to_freeze).min(to_snapshot).min(to_portrait).min(HOT as u64) as usize;
             let span = at..gaps.peek().map_or(rx.len(), |gap| gap.0).min(rx.len()).min(at + room);
             for scope in self.observed.iter_mut().flat_map(Observed::scopes) {
-                scope.begin(self.series.samples() + self.missing, || self.tracker.portrait());
+                scope.begin(self.series.samples() + self.gap_samples, || self.tracker.portrait());
             }
             let p = &mut prediction[span.clone()];
             if self.bypass {

@@ -1,37 +1,35 @@
-use num_complex::Complex32;
-
 use super::no_such;
 use super::random::{Draws, Random};
 use crate::Result;
 use crate::error::require;
 
-/// A gap in a stream: `lost` samples are missing before the sample with index `at`, counted over the samples that remain.
+/// A gap in a stream: `length` samples never arrived before the sample with index `at`, counted over the samples that remain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// Index of the first sample after the gap, among those that remain.
     pub at: u64,
-    /// How many samples are missing.
-    pub lost: u64,
+    /// Samples that never arrived.
+    pub length: u64,
 }
 
 /// A receiver that overflows: gaps start at random and last a random while.
 ///
 /// After each sample a gap begins with probability `rate`; its length is geometric with mean `length`. A fraction
-/// `rate·length / (1 + rate·length)` of all samples is lost.
+/// `rate·length / (1 + rate·length)` of all samples falls into gaps.
 #[derive(Clone, Debug)]
 pub struct Dropper {
     random: Random,
     rate: f64,
     length: f64,
     kept: u64,
-    /// Lost so far in the gap that the last sample was in; 0 outside of one.
-    lost: u64,
+    /// Samples so far in the gap that the last sample was in; 0 outside of one.
+    gap: u64,
 }
 
 impl Dropper {
     /// `rate` gaps per sample, 0 for none, with a mean of `length` samples, at least 1.
     pub fn new(rate: f64, length: f64, seed: u64) -> Result<Self> {
-        let mut dropper = Self { random: Random::new(seed, Draws::Dropper), rate: 0.0, length: 1.0, kept: 0, lost: 0 };
+        let mut dropper = Self { random: Random::new(seed, Draws::Dropper), rate: 0.0, length: 1.0, kept: 0, gap: 0 };
         dropper.set("drop_rate", rate)?;
         dropper.set("drop_length", length)?;
         Ok(dropper)
@@ -39,33 +37,28 @@ impl Dropper {
 
     /// Whether the next sample survives; a gap that ends with it is pushed to `gaps`.
     pub(crate) fn keep(&mut self, gaps: &mut Vec<Gap>) -> bool {
-        if self.rate == 0.0 && self.lost == 0 {
+        if self.rate == 0.0 && self.gap == 0 {
             self.kept += 1;
             return true;
         }
-        let lose = if self.lost > 0 { self.random.uniform() >= 1.0 / self.length } else { self.random.uniform() < self.rate };
-        if lose {
-            self.lost += 1;
+        let drop = if self.gap > 0 { self.random.uniform() >= 1.0 / self.length } else { self.random.uniform() < self.rate };
+        if drop {
+            self.gap += 1;
         } else {
-            if self.lost > 0 {
-                gaps.push(Gap { at: self.kept, lost: self.lost });
+            if self.gap > 0 {
+                gaps.push(Gap { at: self.kept, length: self.gap });
             }
-            self.lost = 0;
+            self.gap = 0;
             self.kept += 1;
         }
-        !lose
-    }
-
-    /// Removes what is lost from the next samples of the stream and appends the gaps that end among them to `gaps`.
-    pub fn process(&mut self, samples: &mut Vec<Complex32>, gaps: &mut Vec<Gap>) {
-        samples.retain(|_| self.keep(gaps));
+        !drop
     }
 
     /// Back to the first sample.
     pub(crate) fn reset(&mut self) {
         self.random.reset();
         self.kept = 0;
-        self.lost = 0;
+        self.gap = 0;
     }
 
     /// Changes `drop_rate` or `drop_length` from the next sample on.

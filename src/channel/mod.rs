@@ -45,21 +45,26 @@ mod resample;
 mod scenario;
 mod testbed;
 
-pub(crate) use adc::Quantiser;
-pub use amplifier::{Amplifier, AmplifierConfig, Clip, Model};
-pub(crate) use amplifier::{Point, Term};
-pub(crate) use carrier::{CarrierOffset, PhaseNoise};
-pub use dropper::Dropper;
-pub(crate) use dropper::Gap;
-pub use fading::{Fading, FadingConfig};
-pub(crate) use front_end::{DcOffset, IqImbalance};
-pub use impairments::{Impairments, ImpairmentsConfig};
-pub use noise::Noise;
-pub use profile::{Doppler, Exponential, Profile};
-pub(crate) use resample::SampleOffset;
-pub use scenario::Scenario;
-pub(crate) use testbed::Chunk;
-pub use testbed::TestBed;
+pub use self::{
+    amplifier::{Amplifier, AmplifierConfig, Clip, Model},
+    dropper::Dropper,
+    fading::{Fading, FadingConfig},
+    impairments::{Impairments, ImpairmentsConfig},
+    noise::Noise,
+    profile::{Doppler, Exponential, Profile},
+    scenario::Scenario,
+    testbed::TestBed,
+};
+
+pub(crate) use self::{
+    adc::Quantiser,
+    amplifier::{Point, Term},
+    carrier::{CarrierOffset, PhaseNoise},
+    dropper::Gap,
+    front_end::{DcOffset, IqImbalance},
+    resample::SampleOffset,
+    testbed::Chunk,
+};
 
 use num_complex::Complex32;
 

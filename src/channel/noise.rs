@@ -69,7 +69,7 @@ impl Noise {
     }
 
     /// Sets the mean power that the signal is taken to have.
-    pub fn set_signal_power(&mut self, power: f64) -> Result<()> {
+    pub(crate) fn set_signal_power(&mut self, power: f64) -> Result<()> {
         require(power.is_finite() && power >= 0.0, "signal_power", "0 or more", power)?;
         self.signal_power = power;
         self.update();

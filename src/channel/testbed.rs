@@ -22,7 +22,7 @@ pub struct Chunk {
     /// The true taps, every [`Scenario::taps_every`] samples of the transmitter's clock: frames of
     /// [`TestBed::coefficients`] numbers in the order of [`Fading::taps`].
     pub taps: Vec<Complex32>,
-    /// Gaps: samples that are missing from `tx` and `rx` alike. `at` counts the samples that remain from the start of the transmission.
+    /// Gaps: samples that arrive neither in `tx` nor in `rx`. `at` counts the samples that remain from the start of the transmission.
     pub gaps: Vec<Gap>,
 }
 
@@ -70,7 +70,7 @@ pub struct TestBed {
     dropper: Dropper,
     /// Samples emitted or dropped so far.
     done: u64,
-    /// What is ahead: the receivers' clocks and filters are not in step with the transmitter.
+    /// What is made and not yet put out: the receivers' clocks and filters are not in step with the transmitter.
     tx: Vec<Vec<Complex32>>,
     rx: Vec<Vec<Complex32>>,
     keep: Vec<bool>,
@@ -157,11 +157,11 @@ impl TestBed {
                     }
                 }
             });
-            for (ahead, sent) in self.tx.iter_mut().zip(&self.chain.sent) {
-                ahead.extend_from_slice(sent);
+            for (waiting, sent) in self.tx.iter_mut().zip(&self.chain.sent) {
+                waiting.extend_from_slice(sent);
             }
-            for ((ahead, received), receiver) in self.rx.iter_mut().zip(&self.chain.received).zip(&mut self.receivers) {
-                receiver.process(received, ahead);
+            for ((waiting, received), receiver) in self.rx.iter_mut().zip(&self.chain.received).zip(&mut self.receivers) {
+                receiver.process(received, waiting);
             }
         }
     }
@@ -171,23 +171,13 @@ impl TestBed {
         self.keep.clear();
         self.keep.extend((0..count).map(|_| self.dropper.keep(&mut self.chunk.gaps)));
         let chunk = self.chunk.tx.iter_mut().chain(&mut self.chunk.rx);
-        for (out, ahead) in chunk.zip(self.tx.iter_mut().chain(&mut self.rx)) {
-            out.extend(ahead.drain(..count).zip(&self.keep).filter(|(_, keep)| **keep).map(|(sample, _)| sample));
+        for (out, waiting) in chunk.zip(self.tx.iter_mut().chain(&mut self.rx)) {
+            out.extend(waiting.drain(..count).zip(&self.keep).filter(|(_, keep)| **keep).map(|(sample, _)| sample));
         }
     }
 
-    /// Back to the first sample.
-    pub fn reset(&mut self) -> Result<()> {
-        self.chain.reset()?;
-        self.receivers.iter_mut().for_each(Impairments::reset);
-        self.dropper.reset();
-        self.done = 0;
-        self.tx.iter_mut().chain(&mut self.rx).for_each(Vec::clear);
-        Ok(())
-    }
-
     /// What it runs.
-    pub fn scenario(&self) -> &Scenario {
+    pub(crate) fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
@@ -238,16 +228,6 @@ impl Chain {
             received: vec![Vec::new(); scenario.rx_antennas()],
             scenario: scenario.clone(),
         })
-    }
-
-    fn reset(&mut self) -> Result<()> {
-        self.transmitters = transmitters(&self.scenario)?;
-        self.amplifiers.iter_mut().for_each(Stage::reset);
-        if let Some(fading) = &mut self.fading {
-            fading.reset();
-        }
-        self.sample = 0;
-        Ok(())
     }
 
     fn transmit(&mut self, count: usize) {

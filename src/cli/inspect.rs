@@ -106,7 +106,7 @@ fn inspect(recording: &mut Recording, args: &Args, figures: &mut Vec<Figure>) ->
     let meta = recording.meta();
     let rate = recording.sample_rate();
     let (len, channels) = (recording.len(), recording.channels());
-    let missing: u64 = recording.gaps().map(|gap| gap.missing).sum();
+    let missing: u64 = recording.gaps().map(|gap| gap.length).sum();
     let gaps: Vec<_> = recording.gaps().collect();
     let plural = |n: u64, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
     say!("{}: {}, {}, {}", recording.data_path().display(), recording.format(), meta.global.datatype, plural(channels as u64, "channel"));
@@ -121,7 +121,7 @@ fn inspect(recording: &mut Recording, args: &Args, figures: &mut Vec<Figure>) ->
     }
     let words = match gaps.as_slice() {
         [] => "no gap".to_owned(),
-        [gap] => format!("1 gap: {} missing before sample {}", plural(gap.missing, "sample"), gap.at),
+        [gap] => format!("1 gap: {} missing before sample {}", plural(gap.length, "sample"), gap.at),
         [first, ..] => format!("{} gaps: {} missing, the first before sample {}", gaps.len(), plural(missing, "sample"), first.at),
     };
     line("captures", format!("{}, {words}", meta.captures.len()));
@@ -205,8 +205,8 @@ fn clipping(survey: &Survey) -> String {
 
 fn print_alignment(found: &Alignment, rate: Option<f64>) {
     let paths = if found.peak > 0.0 { format!("; the strongest path comes {} later", found.peak) } else { String::new() };
-    let early = if found.advance > 0 { format!("; look ahead by {}", found.advance) } else { String::new() };
-    line("delay", format!("{:.3} samples{paths}{early}", found.delay));
+    let advance = if found.advance > 0 { format!("; look ahead by {}", found.advance) } else { String::new() };
+    line("delay", format!("{:.3} samples{paths}{advance}", found.delay));
     let hertz = rate.map_or(String::new(), |rate| format!(", {}", si(found.cfo_hz(rate), "Hz")));
     line("carrier", format!("{:.4e} cycles per sample{hertz}", found.cfo));
     line("gain", format!("{:.2} dB", db(found.gain.powi(2), 1.0)));

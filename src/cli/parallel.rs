@@ -40,10 +40,10 @@ pub(crate) fn each_on<R: Send>(
         }
         drop(send);
         // Results that came before their turn.
-        let mut early = std::collections::BTreeMap::new();
+        let mut waiting = std::collections::BTreeMap::new();
         for (i, result) in receive {
-            early.insert(i, result);
-            while let Some(result) = early.remove(&taken) {
+            waiting.insert(i, result);
+            while let Some(result) = waiting.remove(&taken) {
                 take(taken, result);
                 taken += 1;
                 bar.inc(1);
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_arrive_in_order_whoever_was_faster() {
+    fn results_arrive_in_order_whichever_thread_was_faster() {
         let mut seen = Vec::new();
         let work = |i: usize| {
             std::thread::sleep(std::time::Duration::from_micros(((i * 7919) % 13) as u64 * 50));

@@ -165,7 +165,7 @@ fn stream(recording: &mut Recording, receiver: &mut Receiver, mut deliver: impl 
             break;
         }
         if let Some(gap) = gap {
-            receiver.gap(gap.missing);
+            receiver.gap(gap.length);
         }
         receiver.push(&buffer[..n], &mut deliver);
         bar.inc(n as u64);

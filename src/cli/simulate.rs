@@ -107,7 +107,7 @@ impl Files {
             write_streams(chunk, kept, &mut frames, &mut tx, &mut rx)?;
             taps.write(&chunk.taps)?;
             kept += chunk.len() as u64;
-            bar.inc(chunk.len() as u64 + chunk.gaps.iter().map(|g| g.lost).sum::<u64>());
+            bar.inc(chunk.len() as u64 + chunk.gaps.iter().map(|g| g.length).sum::<u64>());
         }
         bar.finish_and_clear();
         if interrupt::requested() {
@@ -135,13 +135,13 @@ impl Files {
 /// Writes both streams with their gaps; `kept` samples were written before.
 fn write_streams(chunk: &Chunk, kept: u64, frames: &mut Vec<Complex32>, tx: &mut Writer, rx: &mut Writer) -> Result<()> {
     let mut from = 0;
-    let gaps = chunk.gaps.iter().map(|gap| ((gap.at - kept) as usize, gap.lost));
-    for (to, lost) in gaps.chain([(chunk.len(), 0)]) {
+    let gaps = chunk.gaps.iter().map(|gap| ((gap.at - kept) as usize, gap.length));
+    for (to, length) in gaps.chain([(chunk.len(), 0)]) {
         for (antennas, writer) in [(&chunk.tx, &mut *tx), (&chunk.rx, &mut *rx)] {
             frames.clear();
             frames.extend((from..to).flat_map(|n| antennas.iter().map(move |a| a[n])));
             writer.write(frames)?;
-            writer.gap(lost)?;
+            writer.gap(length)?;
         }
         from = to;
     }

@@ -31,9 +31,6 @@ const PIECE: usize = 1024;
 const RIDGE: f64 = 1e-7;
 
 impl Path {
-    /// Over the air, with eight taps that move along straight lines for 1000 samples.
-    pub const AIR: Self = Self::Air { taps: 8, advance: 2, block: 1000 };
-
     /// The path that explains a recorded pair: over the air where a linear channel that moves explains at least 1 dB more than one that stands still, or where there are echoes
     /// that no amplifier makes: one gain leaves more than -12 dB, and some taps 6 dB less than that.
     ///

@@ -36,7 +36,7 @@ pub struct Model {
 
 impl Model {
     /// The amplifier's output for a whole signal, silent before it begins.
-    pub fn apply(&self, sent: &[Complex64]) -> Vec<Complex64> {
+    pub(crate) fn apply(&self, sent: &[Complex64]) -> Vec<Complex64> {
         self.basis.apply(&self.weights, sent)
     }
 
@@ -46,13 +46,8 @@ impl Model {
     }
 
     /// The mean gain from the signal to what came back, which the model leaves out; over the air it is that of the channel, and 1 here.
-    pub fn mean_gain(&self) -> Complex64 {
+    pub(crate) fn mean_gain(&self) -> Complex64 {
         self.gain
-    }
-
-    /// The envelope up to which it was fitted; beyond it the gain is held.
-    pub fn reach(&self) -> f64 {
-        self.basis.reach
     }
 
     /// Makes the mean gain over `signal` 1.
@@ -115,7 +110,7 @@ impl Learner {
     }
 
     /// The next pair does not follow the last one.
-    pub fn broken(&mut self) {
+    pub(crate) fn broken(&mut self) {
         self.sent.clear();
         self.received.clear();
         self.history = 0;
@@ -173,7 +168,7 @@ impl Learner {
     }
 
     /// How much of what came back the model of [`model`](Self::model) leaves unexplained, in dB.
-    pub fn nmse_db(&self) -> f64 {
+    pub(crate) fn nmse_db(&self) -> f64 {
         let weights: Vec<Complex64> = self.model.weights.iter().map(|w| w * self.model.gain).collect();
         self.equations.nmse_db(&weights)
     }

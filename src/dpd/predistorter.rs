@@ -67,7 +67,7 @@ impl Table {
     }
 
     /// Refuses numbers that cannot be run.
-    pub fn checked(self) -> Result<Self> {
+    pub(crate) fn checked(self) -> Result<Self> {
         require(self.reach > 0.0 && self.reach.is_finite(), "reach", "positive", self.reach)?;
         require(self.level > 0.0 && self.level.is_finite(), "level", "positive", self.level)?;
         require((2..=65_536).contains(&self.rows.len()), "rows", "between 2 and 65536", self.rows.len() as f64)?;
@@ -87,7 +87,7 @@ impl Table {
     }
 
     /// Samples before the present one that are needed.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.terms.iter().map(|t| t.sample.max(t.envelope)).max().unwrap_or(0)
     }
 }
@@ -110,7 +110,7 @@ fn inverse(model: &Model, signal: &[Complex64], level: f64) -> Vec<Complex64> {
 
 /// A [`Table`] at work on a stream.
 #[derive(Clone, Debug)]
-pub struct Predistorter {
+pub(crate) struct Predistorter {
     terms: Vec<(usize, usize)>,
     /// Gains, a row after the other, each padded to whole vectors.
     rows: Vec<f32>,
@@ -130,7 +130,7 @@ const LANES: usize = 4;
 
 impl Predistorter {
     /// Runs `table` from silence.
-    pub fn new(table: Table) -> Result<Self> {
+    pub(crate) fn new(table: Table) -> Result<Self> {
         let table = table.checked()?;
         let stride = (2 * table.terms.len()).next_multiple_of(LANES);
         let mut rows = Vec::with_capacity(stride * (table.rows.len() + 1));
@@ -155,7 +155,7 @@ impl Predistorter {
     }
 
     /// Continues the stream of another one, so that the first samples here know those before.
-    pub fn follow(&mut self, other: &Self) {
+    pub(crate) fn follow(&mut self, other: &Self) {
         let back = self.samples.len().min(other.samples.len());
         for k in (0..back).rev() {
             let z = other.samples[other.at.wrapping_sub(k + 1) & (other.samples.len() - 1)];
@@ -163,13 +163,8 @@ impl Predistorter {
         }
     }
 
-    /// The largest envelope that is put out.
-    pub fn level(&self) -> f32 {
-        self.level
-    }
-
     /// Distorts the next samples of the stream. One that is not finite becomes silence.
-    pub fn process(&mut self, samples: &mut [Complex32]) {
+    pub(crate) fn process(&mut self, samples: &mut [Complex32]) {
         for z in samples {
             *z = self.step(*z);
         }

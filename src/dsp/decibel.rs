@@ -7,7 +7,7 @@ const LIMIT_DB: f64 = 300.0;
 /// Nothing over nothing is 0 dB; what is not a number stays so.
 ///
 /// ```
-/// use kaflow::dsp::db;
+/// use kaflow::metrics::db;
 /// assert_eq!(db(1.0, 100.0), -20.0);
 /// assert_eq!((db(0.0, 1.0), db(1.0, 0.0), db(0.0, 0.0)), (-300.0, 300.0, 0.0));
 /// ```

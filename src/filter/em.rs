@@ -343,4 +343,5 @@ struct Backward {
 }
 
 #[cfg(test)]
+#[path = "../../tests/unit/filter/em.rs"]
 mod tests;

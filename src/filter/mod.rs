@@ -58,21 +58,26 @@ mod sliding;
 mod watch;
 mod windowed;
 
-pub use canceller::Canceller;
+pub use self::{
+    canceller::Canceller,
+    guard::Guard,
+    kernel_filter::Evict,
+    krlst::KrlsT,
+    linear::{Kalman, Rls},
+    lms::Lms,
+    memory_polynomial::MemoryPolynomial,
+    nlms::Nlms,
+    portrait::{Portrait, Weight},
+    recipes::{GaussianKernelFilter, bayesian_klms, fklms, klms, norma, qklms},
+    residual::Residual,
+    windowed::Window,
+};
+
 #[cfg(feature = "blocks")]
-pub(crate) use guard::CleanWindow;
-pub use guard::Guard;
-pub use kernel_filter::Evict;
-pub(crate) use kernel_filter::{Admit, Dynamics, KernelFilter};
-pub use krlst::KrlsT;
-pub use linear::{Kalman, Rls};
-pub use lms::Lms;
-pub use memory_polynomial::MemoryPolynomial;
-pub use nlms::Nlms;
-pub use portrait::{Portrait, Weight};
-pub use recipes::{GaussianKernelFilter, bernoulli_klms, fklms, klms, multinomial_klms, norma, poisson_klms, qklms, steady_state_error};
-pub use residual::Residual;
-pub use windowed::Window;
+pub(crate) use self::guard::CleanWindow;
+pub(crate) use self::kernel_filter::{Admit, Dynamics, KernelFilter};
+#[cfg(any(feature = "cli", test))]
+pub(crate) use self::recipes::steady_state_error;
 
 use num_complex::Complex;
 
@@ -173,9 +178,9 @@ pub trait Tracker<T: Real>: Adaptive {
         "own"
     }
 
-    /// So many samples are missing before the next (0: an unknown number); a hint for filters whose state ages with time.
-    fn gap(&mut self, missing: u64) {
-        let _ = missing;
+    /// A gap of so many samples before the next (0: of unknown length); a hint for filters whose state ages with time.
+    fn gap(&mut self, length: u64) {
+        let _ = length;
     }
 
     /// What was learned so far, to look at; empty where there is nothing to see. Allocates.
@@ -233,8 +238,8 @@ impl<T: Real, F: Tracker<T> + ?Sized> Tracker<T> for Box<F> {
     fn form(&self) -> &'static str {
         (**self).form()
     }
-    fn gap(&mut self, missing: u64) {
-        (**self).gap(missing);
+    fn gap(&mut self, length: u64) {
+        (**self).gap(length);
     }
     fn portrait(&self) -> Portrait {
         (**self).portrait()
@@ -270,3 +275,7 @@ pub(crate) fn set_in_range<T: Real>(slot: &mut T, ok: bool, name: &str, expected
     *slot = T::of(value);
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/filter/mod.rs"]
+mod tests;

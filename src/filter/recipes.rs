@@ -3,7 +3,7 @@
 use super::registry::{Dash, Discrete, Hue, Likelihood, Make, Parameter, Preset, Recipe, Settings, Unit, scaled, shared::*};
 use super::{Admit, Dynamics, Evict, Filter, KernelFilter};
 use crate::kernel::Kernel;
-use crate::observation::{Bernoulli, Gain, Gaussian, Multinomial, Poisson};
+use crate::observation::{Bernoulli, Gain, Gaussian, Multinomial, Observation, Poisson};
 use crate::{Error, Real, Result};
 
 /// A filter of the family with Gaussian observations.
@@ -125,18 +125,7 @@ pub(super) const POISSON: Recipe = Recipe {
 
 fn build_poisson(s: &Settings, taps: usize) -> Result<Discrete<Poisson>> {
     let model = Poisson::new(s.number(PROCESS_NOISE.name)?, s.number(OFFSET.name)?)?;
-    poisson_klms(s.kernel()?, model, s.number(LAMBDA.name)?, s.evict()?, taps)
-}
-
-/// Poisson-KLMS of the paper, for counts, with forgetting.
-pub fn poisson_klms<T: Real, K: Kernel<T>>(
-    kernel: K,
-    model: Poisson,
-    lambda: f64,
-    evict: Evict,
-    taps: usize,
-) -> Result<KernelFilter<T, K, Poisson>> {
-    KernelFilter::new(kernel, model, Dynamics::Forgetting(lambda), Admit::Always, evict, taps)
+    bayesian_klms(s.kernel()?, model, s.number(LAMBDA.name)?, s.evict()?, taps)
 }
 
 pub(super) const BERNOULLI: Recipe = Recipe {
@@ -161,18 +150,7 @@ pub(super) const BERNOULLI: Recipe = Recipe {
 
 fn build_bernoulli(s: &Settings, taps: usize) -> Result<Discrete<Bernoulli>> {
     let model = Bernoulli::new(s.number(PROCESS_NOISE.name)?, s.number(OFFSET.name)?)?;
-    bernoulli_klms(s.kernel()?, model, s.number(LAMBDA.name)?, s.evict()?, taps)
-}
-
-/// Bernoulli-KLMS of the paper, for bits, with forgetting.
-pub fn bernoulli_klms<T: Real, K: Kernel<T>>(
-    kernel: K,
-    model: Bernoulli,
-    lambda: f64,
-    evict: Evict,
-    taps: usize,
-) -> Result<KernelFilter<T, K, Bernoulli>> {
-    KernelFilter::new(kernel, model, Dynamics::Forgetting(lambda), Admit::Always, evict, taps)
+    bayesian_klms(s.kernel()?, model, s.number(LAMBDA.name)?, s.evict()?, taps)
 }
 
 pub(super) const MULTINOMIAL: Recipe = Recipe {
@@ -196,30 +174,22 @@ fn build_multinomial(s: &Settings, classes: usize, taps: usize) -> Result<Discre
         return Err(Error::parameter(OFFSET.name, expected, format!("{} of them", offsets.len())));
     }
     let model = Multinomial::new(s.number(PROCESS_NOISE.name)?, offsets)?;
-    multinomial_klms(s.kernel()?, model, s.number(LAMBDA.name)?, s.evict()?, taps)
+    bayesian_klms(s.kernel()?, model, s.number(LAMBDA.name)?, s.evict()?, taps)
 }
 
-/// Multinomial-KLMS, which the paper calls feasible, for classes, with forgetting.
-pub fn multinomial_klms<T: Real, K: Kernel<T>>(
+/// KLMS of the paper for counts ([`Poisson`]), bits ([`Bernoulli`]) or classes ([`Multinomial`], which it calls feasible), with forgetting.
+pub fn bayesian_klms<T: Real, K: Kernel<T>, O: Observation<T>>(
     kernel: K,
-    model: Multinomial,
+    model: O,
     lambda: f64,
     evict: Evict,
     taps: usize,
-) -> Result<KernelFilter<T, K, Multinomial>> {
+) -> Result<KernelFilter<T, K, O>> {
     KernelFilter::new(kernel, model, Dynamics::Forgetting(lambda), Admit::Always, evict, taps)
 }
 
 /// The paper's steady-state tracking error of KLMS with a normalised kernel, `E[ζ²] = (σ_q² + η² σ_n²) / (η (2 − η))`: what remains between the true
 /// function, whose weights walk with variance `drift` a step, and the filter's, in noise of variance `noise`.
-///
-/// ```
-/// use kaflow::filter::steady_state_error;
-/// // Standing still, the error vanishes with eta; moving, there is a best eta in between.
-/// assert!(steady_state_error(1e-6, 0.0, 0.1) < 1e-7);
-/// assert!(steady_state_error(0.1, 1e-3, 0.1) < steady_state_error(0.01, 1e-3, 0.1));
-/// assert!(steady_state_error(0.1, 1e-3, 0.1) < steady_state_error(0.9, 1e-3, 0.1));
-/// ```
-pub fn steady_state_error(eta: f64, drift: f64, noise: f64) -> f64 {
+pub(crate) fn steady_state_error(eta: f64, drift: f64, noise: f64) -> f64 {
     (drift + eta * eta * noise) / (eta * (2.0 - eta))
 }

@@ -210,9 +210,9 @@ impl<T: Real> Tracker<T> for Residual<T> {
         }
     }
 
-    fn gap(&mut self, missing: u64) {
-        self.first.gap(missing);
-        self.second.gap(missing);
+    fn gap(&mut self, length: u64) {
+        self.first.gap(length);
+        self.second.gap(length);
     }
 
     /// Taps and gain of the first stage, the weights of the second.

@@ -13,7 +13,7 @@ pub(super) const BLOCK: u64 = 512;
 const SLACK: f64 = 1.12;
 
 /// The error that it may add to that, in units of the mean power of a received sample.
-const PATIENCE: f64 = 256.0;
+const EXCESS: f64 = 256.0;
 
 /// Or, where the level has risen since, in units of what was received in the block so far.
 const STEP: f64 = 4.0;
@@ -96,7 +96,7 @@ impl Watch {
     /// Looks at the predictions of at most [`room`](Self::room) samples that were learned, and mutes those that are not to be believed. True where the tracker has to start again now.
     #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "what is not a number must fail")]
     pub(super) fn look<T: Real>(&mut self, rx: &[Complex<T>], prediction: &mut [Complex<T>]) -> bool {
-        let mut allowed = PATIENCE * self.levels[0].max(self.levels[1]);
+        let mut allowed = EXCESS * self.levels[0].max(self.levels[1]);
         if !self.muted && !self.failed && self.is_quiet(Sums::of(rx, prediction), allowed) {
             self.at += rx.len() as u64;
             return self.at >= BLOCK && self.end_block();
@@ -118,7 +118,7 @@ impl Watch {
             power += y;
             if first {
                 samples += 1;
-                allowed = PATIENCE * power / samples as f64;
+                allowed = EXCESS * power / samples as f64;
             }
             worse += e - y;
             excess += e - SLACK * y;

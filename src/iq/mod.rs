@@ -14,7 +14,6 @@
 //! # Samples that are not numbers
 //!
 //! NaN and infinity are passed on (the filters skip them), counted, and the first one's place is kept: `Recording::not_finite`.
-//! [`Recording::refuse_not_finite`] makes the first one an error instead.
 
 pub mod align;
 mod archive;
@@ -31,17 +30,22 @@ mod sync;
 mod wav;
 mod writer;
 
-pub use datatype::Datatype;
+pub use self::{
+    datatype::Datatype,
+    pair::Pair,
+    recording::Recording,
+    sync::{Pairs, State, Status, Synchroniser},
+    writer::Writer,
+};
+
 #[cfg(feature = "soapy")]
-pub(crate) use datatype::full_scale;
-pub(crate) use format::{Format, Raw};
-pub use pair::Pair;
-pub(crate) use recording::NotFinite;
-pub use recording::Recording;
-pub(crate) use segment::{Gap, Segment};
-pub(crate) use survey::{Survey, survey};
-pub use sync::{Pairs, State, Status, Synchroniser};
-pub use writer::Writer;
+pub(crate) use self::datatype::full_scale;
+pub(crate) use self::{
+    format::{Format, Raw},
+    recording::NotFinite,
+    segment::{Gap, Segment},
+    survey::{Survey, survey},
+};
 
 #[cfg(test)]
 #[path = "../../tests/unit/iq.rs"]

@@ -25,7 +25,7 @@ const BLOCK: usize = 1 << 18;
 /// let mut samples = vec![Complex32::default(); 4096];
 /// loop {
 ///     if let Some(gap) = recording.gap() {
-///         println!("{} samples are missing before sample {}", gap.missing, gap.at);
+///         println!("a gap of {} samples before sample {}", gap.length, gap.at);
 ///     }
 ///     let n = recording.read(&mut samples)?;
 ///     if n == 0 {
@@ -54,7 +54,6 @@ pub struct Recording {
     bytes: Vec<u8>,
     frames: Vec<Complex32>,
     not_finite: Option<NotFinite>,
-    refuse: bool,
 }
 
 /// Samples that are NaN or infinite.
@@ -155,7 +154,6 @@ impl Recording {
             segment: 0,
             channel: 0,
             not_finite: None,
-            refuse: false,
         })
     }
 
@@ -173,7 +171,7 @@ impl Recording {
     }
 
     /// What the specification forbids although the samples can be read, each named with its field.
-    pub fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let mut found = self.meta.violations();
         if let Some(name) = self.unknown_extension() {
             found.push(format!("global core:extensions: '{name}' is needed to understand the recording and not known here"));
@@ -204,12 +202,12 @@ impl Recording {
     }
 
     /// Samples per second, where known.
-    pub fn sample_rate(&self) -> Option<f64> {
+    pub(crate) fn sample_rate(&self) -> Option<f64> {
         self.meta.global.sample_rate
     }
 
     /// The first capture's centre frequency in Hz, where known.
-    pub fn frequency(&self) -> Option<f64> {
+    pub(crate) fn frequency(&self) -> Option<f64> {
         self.meta.captures.first().and_then(|c| c.frequency)
     }
 
@@ -230,25 +228,19 @@ impl Recording {
 
     /// All gaps, in order.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
-        self.segments.iter().filter(|s| s.missing > 0).map(|s| Gap { at: s.start, missing: s.missing })
+        self.segments.iter().filter(|s| s.gap > 0).map(|s| Gap { at: s.start, length: s.gap })
     }
 
     /// The gap just before the next sample to be read, if there is one.
     pub fn gap(&self) -> Option<Gap> {
         // Captures of no samples may pile up at one place.
         let first = self.segments.partition_point(|s| s.start < self.position);
-        let missing: u64 = self.segments[first..].iter().take_while(|s| s.start == self.position).map(|s| s.missing).sum();
-        (missing > 0).then_some(Gap { at: self.position, missing })
-    }
-
-    /// The next gap at or after the next sample to be read.
-    pub fn next_gap(&self) -> Option<Gap> {
-        let first = self.segments.partition_point(|s| s.start < self.position);
-        self.segments[first..].iter().find(|s| s.missing > 0).map(|s| Gap { at: s.start, missing: s.missing })
+        let length: u64 = self.segments[first..].iter().take_while(|s| s.start == self.position).map(|s| s.gap).sum();
+        (length > 0).then_some(Gap { at: self.position, length })
     }
 
     /// The place of the next sample to be read.
-    pub fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
@@ -270,11 +262,6 @@ impl Recording {
         }
         self.channel = channel;
         Ok(())
-    }
-
-    /// Makes a NaN or infinite sample an error from now on.
-    pub fn refuse_not_finite(&mut self, refuse: bool) {
-        self.refuse = refuse;
     }
 
     /// The NaN or infinite samples read so far.
@@ -304,7 +291,7 @@ impl Recording {
                     *z = frame[self.channel];
                 }
             }
-            self.note_not_finite(out, 1)?;
+            self.note_not_finite(out, 1);
             self.position += n as u64;
             done += n;
         }
@@ -323,7 +310,7 @@ impl Recording {
             }
             let out = &mut samples[done * channels..(done + n) * channels];
             self.meta.global.datatype.decode(&self.bytes[..out.len() * self.meta.global.datatype.bytes()], out);
-            self.note_not_finite(out, channels)?;
+            self.note_not_finite(out, channels);
             self.position += n as u64;
             done += n;
         }
@@ -351,7 +338,7 @@ impl Recording {
             if self.segment + 1 == self.segments.len() {
                 return Ok(0);
             }
-            if stop && self.segments[self.segment + 1].missing > 0 {
+            if stop && self.segments[self.segment + 1].gap > 0 {
                 return Ok(0);
             }
             self.segment += 1;
@@ -380,19 +367,15 @@ impl Recording {
         Ok(n)
     }
 
-    fn note_not_finite(&mut self, samples: &[Complex32], channels: usize) -> Result<()> {
-        for (i, z) in samples.iter().enumerate().filter(|(_, z)| !z.re.is_finite() || !z.im.is_finite()) {
+    fn note_not_finite(&mut self, samples: &[Complex32], channels: usize) {
+        for (i, _) in samples.iter().enumerate().filter(|(_, z)| !z.re.is_finite() || !z.im.is_finite()) {
             let place = self.position + (i / channels) as u64;
-            if self.refuse {
-                return Err(Error::file(&self.data, format!("sample {place}"), format!("{z} is not a finite number")));
-            }
             self.not_finite.get_or_insert(NotFinite { count: 0, first: place }).count += 1;
         }
-        Ok(())
     }
 
     /// Reads all the data and compares its SHA-512 with the metadata's. `Ok(false)` when there is none to compare with.
-    pub fn verify(&mut self) -> Result<bool> {
+    pub(crate) fn verify(&mut self) -> Result<bool> {
         let Some(expected) = self.meta.global.sha512.clone() else { return Ok(false) };
         let (offset, bytes) = self.range;
         self.file_at = u64::MAX;

@@ -11,8 +11,8 @@ pub(crate) struct Segment {
     pub len: u64,
     /// The first sample's index in the stream that the radio saw, gaps counted.
     pub global_index: u64,
-    /// How many samples are missing just before it.
-    pub missing: u64,
+    /// Length of the gap just before it.
+    pub gap: u64,
     /// Where its first byte lies in the file.
     pub(crate) byte: u64,
 }
@@ -22,8 +22,8 @@ pub(crate) struct Segment {
 pub struct Gap {
     /// The place of the first sample after the gap, counted from 0.
     pub at: u64,
-    /// How many samples are missing.
-    pub missing: u64,
+    /// Samples that never arrived.
+    pub length: u64,
 }
 
 /// What is wrong and at which field.
@@ -68,28 +68,28 @@ pub(crate) fn segments(meta: &Meta, frame: u64, offset: u64, bytes: u64) -> Resu
         if start < previous_start {
             return Err((field("sample_start"), format!("{start} comes after {previous_start}: captures must be sorted")));
         }
-        let (global_index, missing) = match capture.global_index {
+        let (global_index, gap) = match capture.global_index {
             // Without an index of its own a capture follows on.
             None => (expected, 0),
             Some(index) if i == 0 => (index, 0),
             Some(index) => {
-                let missing = index
+                let gap = index
                     .checked_sub(expected)
                     .ok_or_else(|| (field("global_index"), format!("{index} goes back: the samples before it reach up to {expected}")))?;
-                (index, missing)
+                (index, gap)
             }
         };
         if let Some(last) = segments.last_mut() {
             last.len = start - last.start;
         }
-        segments.push(Segment { start, len: total - start, global_index, missing, byte: offset + header_sum + start * frame });
+        segments.push(Segment { start, len: total - start, global_index, gap, byte: offset + header_sum + start * frame });
     }
     match segments.first() {
         // Samples before the first capture belong to nobody; they are still there.
         Some(s) if s.start == 0 => {}
         _ => {
             let len = segments.first().map_or(total, |s| s.start);
-            segments.insert(0, Segment { start: 0, len, global_index: 0, missing: 0, byte: offset });
+            segments.insert(0, Segment { start: 0, len, global_index: 0, gap: 0, byte: offset });
         }
     }
     Ok(segments)

@@ -228,7 +228,7 @@ impl Meta {
     }
 
     /// Reads metadata from JSON; `path` is named in errors.
-    pub fn parse(path: &Path, text: &[u8]) -> Result<Self> {
+    pub(crate) fn parse(path: &Path, text: &[u8]) -> Result<Self> {
         let mut top = Fields::new(path, "top level", parse_json(path, text)?)?;
         let global: Value = top.required("global")?;
         let captures = top.list("captures")?;
@@ -248,7 +248,7 @@ impl Meta {
     }
 
     /// The JSON text, ending with a newline.
-    pub fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         // Serialising to memory fails only for maps whose keys are not strings; ours are.
         serde_json::to_string_pretty(self).map(|text| text + "\n").unwrap_or_default()
     }

@@ -8,7 +8,7 @@ use num_complex::Complex32;
 use sha2::{Digest, Sha512};
 
 use super::hash::hex;
-use super::sigmf::{self, Annotation, Capture, Meta};
+use super::sigmf::{self, Capture, Meta};
 use crate::{Error, Result, files};
 
 /// How many bytes are gathered before they are written.
@@ -26,7 +26,7 @@ const MANY_CAPTURES: usize = 256;
 ///
 /// let mut writer = Writer::create("rx", Meta::new(Datatype::CF32_LE, Some(20e6)), false)?;
 /// writer.write(&[Complex32::new(1.0, 0.0)])?;
-/// writer.gap(100)?; // a hundred samples were lost
+/// writer.gap(100)?; // a hundred samples never arrived
 /// writer.write(&[Complex32::new(0.0, 1.0)])?;
 /// writer.finish()?;
 /// # Ok(())
@@ -134,16 +134,16 @@ impl Writer {
         Ok(())
     }
 
-    /// `missing` samples were lost between the last sample and the next: starts a new capture.
-    pub fn gap(&mut self, missing: u64) -> Result<()> {
-        if missing == 0 {
+    /// `length` samples between the last one and the next never arrived: starts a new capture.
+    pub fn gap(&mut self, length: u64) -> Result<()> {
+        if length == 0 {
             return Ok(());
         }
         let captures = &mut self.meta.captures;
         let next = captures.partition_point(|c| c.sample_start <= self.len);
         // An index is counted on from the last capture that states one; without any it is the sample's own number.
         let counted = captures[..next].iter().rev().find_map(|c| c.global_index.map(|index| index + (self.len - c.sample_start)));
-        let global_index = Some(counted.unwrap_or(self.len).saturating_add(missing));
+        let global_index = Some(counted.unwrap_or(self.len).saturating_add(length));
         match captures[..next].last_mut() {
             // Two gaps with nothing between are one.
             Some(last) if last.sample_start == self.len => last.global_index = global_index,
@@ -154,13 +154,6 @@ impl Writer {
         }
         self.meta_changed = true;
         if self.meta.captures.len() <= MANY_CAPTURES { self.flush() } else { Ok(()) }
-    }
-
-    /// Adds a remark on samples that are written or going to be.
-    pub fn annotate(&mut self, annotation: Annotation) {
-        let at = self.meta.annotations.partition_point(|a| a.sample_start <= annotation.sample_start);
-        self.meta.annotations.insert(at, annotation);
-        self.meta_changed = true;
     }
 
     /// Brings everything so far to the files.

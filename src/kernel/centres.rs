@@ -47,7 +47,7 @@ impl<T: Real> Centres<T> {
     }
 
     /// Makes room for `capacity` centres in all, so that pushing up to there allocates nothing.
-    pub fn reserve(&mut self, capacity: usize) {
+    pub(crate) fn reserve(&mut self, capacity: usize) {
         if capacity <= self.capacity {
             return;
         }

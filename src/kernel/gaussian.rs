@@ -29,11 +29,6 @@ impl<T: Real> Gaussian<T> {
         require(sigma > 0.0 && gamma.is_normal() && T::of(gamma).is_normal(), "sigma", "positive and of moderate size", sigma)?;
         Ok(Self { sigma: T::of(sigma), gamma: T::of(gamma) })
     }
-
-    /// The width.
-    pub fn sigma(&self) -> T {
-        self.sigma
-    }
 }
 
 impl<T: Real> Kernel<T> for Gaussian<T> {

@@ -66,12 +66,14 @@ impl Evm {
 /// ```
 /// let mut ber = kaflow::metrics::Ber::default();
 /// ber.extend(&[0, 1, 1, 0], &[0, 1, 0, 0]);
-/// assert_eq!((ber.errors(), ber.bits(), ber.rate()), (1, 4, 0.25));
+/// assert_eq!((ber.errors, ber.bits, ber.rate()), (1, 4, 0.25));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ber {
-    errors: u64,
-    bits: u64,
+    /// Wrong bits.
+    pub errors: u64,
+    /// Bits compared.
+    pub bits: u64,
 }
 
 impl Ber {
@@ -80,16 +82,6 @@ impl Ber {
         let wrong = sent.iter().zip(received).filter(|(a, b)| (*a ^ *b) & 1 == 1).count();
         self.errors += (wrong + sent.len().abs_diff(received.len())) as u64;
         self.bits += sent.len().max(received.len()) as u64;
-    }
-
-    /// Wrong bits.
-    pub fn errors(&self) -> u64 {
-        self.errors
-    }
-
-    /// Bits compared.
-    pub fn bits(&self) -> u64 {
-        self.bits
     }
 
     /// Wrong bits over bits; 0 before the first.

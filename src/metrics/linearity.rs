@@ -17,7 +17,7 @@ pub struct Band {
 }
 
 /// Samples for each cycle of a signal's bandwidth that are needed to see both neighbours.
-pub const LEAST_OVERSAMPLING: f64 = 3.0;
+pub(crate) const LEAST_OVERSAMPLING: f64 = 3.0;
 
 /// Of the power, what lies inside a signal's band.
 const INSIDE: f64 = 0.998;
@@ -27,7 +27,7 @@ const LONGEST: usize = 4096;
 
 impl Band {
     /// The band of `width`, else that of the signal itself; the neighbours 2 % beyond, else at `spacing`. An error where they are not observed: an oversampling of at least 3 is needed.
-    pub fn of<T: Real>(signal: &[Complex<T>], width: Option<f64>, spacing: Option<f64>) -> Result<Self> {
+    pub(crate) fn of<T: Real>(signal: &[Complex<T>], width: Option<f64>, spacing: Option<f64>) -> Result<Self> {
         let found = || -> Result<f64> {
             let (low, high) = welch(signal, window(signal.len())?, 1.0)?.occupied(INSIDE);
             Ok(2.0 * high.max(-low))

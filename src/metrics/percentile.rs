@@ -3,18 +3,10 @@
 /// Running percentiles of positive values (latencies in seconds, powers) in constant memory, right to 1 %.
 ///
 /// Values from 1e-12 to 1e12 fall into bins whose edges are 2 % apart; smaller and larger ones count in the first and last.
-///
-/// ```
-/// let mut latency = kaflow::metrics::Percentiles::new();
-/// (1..=1000).for_each(|i| latency.push(f64::from(i) * 1e-6));
-/// assert!((latency.quantile(0.99).unwrap() / 990e-6 - 1.0).abs() < 0.011);
-/// assert_eq!(latency.max(), Some(1e-3));
-/// ```
 #[derive(Clone, Debug)]
-pub struct Percentiles {
+pub(crate) struct Percentiles {
     bins: Vec<u64>,
     count: u64,
-    sum: f64,
     min: f64,
     max: f64,
 }
@@ -25,13 +17,13 @@ const RATIO: f64 = 1.02;
 
 impl Percentiles {
     /// Nothing recorded.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let bins = ((LARGEST / SMALLEST).ln() / RATIO.ln()).ceil() as usize;
-        Self { bins: vec![0; bins], count: 0, sum: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY }
+        Self { bins: vec![0; bins], count: 0, min: f64::INFINITY, max: f64::NEG_INFINITY }
     }
 
     /// Records one value; what is not a finite number is left out.
-    pub fn push(&mut self, value: f64) {
+    pub(crate) fn push(&mut self, value: f64) {
         if !value.is_finite() {
             return;
         }
@@ -39,33 +31,12 @@ impl Percentiles {
         let last = self.bins.len() - 1;
         self.bins[(place as usize).min(last)] += 1;
         self.count += 1;
-        self.sum += value;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }
 
-    /// Values recorded.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Their mean.
-    pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum / self.count as f64)
-    }
-
-    /// The smallest.
-    pub fn min(&self) -> Option<f64> {
-        (self.count > 0).then_some(self.min)
-    }
-
-    /// The largest.
-    pub fn max(&self) -> Option<f64> {
-        (self.count > 0).then_some(self.max)
-    }
-
     /// The value that a fraction `q` of the recorded ones do not exceed, to 1 %.
-    pub fn quantile(&self, q: f64) -> Option<f64> {
+    pub(crate) fn quantile(&self, q: f64) -> Option<f64> {
         if self.count == 0 {
             return None;
         }

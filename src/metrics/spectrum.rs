@@ -9,7 +9,7 @@ use crate::{Error, Real, Result};
 
 /// A two-sided power spectral density, lowest frequency first.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Psd {
+pub(crate) struct Psd {
     /// Samples a second.
     pub sample_rate: f64,
     /// Power in each Hz; bin i is centred at [`frequency(i)`](Self::frequency). Times [`resolution`](Self::resolution) they add up to the mean power.
@@ -19,16 +19,7 @@ pub struct Psd {
 /// Welch's estimate (1967): Hann window of `size` samples, half overlapped, periodograms averaged.
 ///
 /// Samples that are not finite count as zero. Needs at least `size` samples.
-///
-/// ```
-/// use kaflow::{Complex64, metrics::welch};
-/// let tone: Vec<_> = (0..4096).map(|n| Complex64::cis(0.25 * std::f64::consts::TAU * n as f64) * 2.0).collect();
-/// let psd = welch(&tone, 256, 1e6)?;
-/// assert!((psd.power(-5e5, 5e5) - 4.0).abs() < 1e-9);
-/// assert!((psd.power(2.4e5, 2.6e5) - 4.0).abs() < 1e-9);
-/// # Ok::<_, kaflow::Error>(())
-/// ```
-pub fn welch<T: Real>(samples: &[Complex<T>], size: usize, sample_rate: f64) -> Result<Psd> {
+pub(crate) fn welch<T: Real>(samples: &[Complex<T>], size: usize, sample_rate: f64) -> Result<Psd> {
     if size < 2 {
         return Err(Error::parameter("spectrum size", "at least 2 samples", size));
     }
@@ -67,12 +58,12 @@ impl Psd {
     }
 
     /// Centre of bin `i` in Hz, from `−sample_rate/2` up.
-    pub fn frequency(&self, i: usize) -> f64 {
+    pub(crate) fn frequency(&self, i: usize) -> f64 {
         (i as f64 - (self.density.len() / 2) as f64) * self.resolution()
     }
 
     /// Power between two frequencies in Hz; a bin that lies partly inside counts by its share.
-    pub fn power(&self, from: f64, to: f64) -> f64 {
+    pub(crate) fn power(&self, from: f64, to: f64) -> f64 {
         let width = self.resolution();
         let share = |centre: f64| ((to.min(centre + width / 2.0) - from.max(centre - width / 2.0)) / width).clamp(0.0, 1.0);
         // The lowest bin straddles the edge: its lower half is the upper end of the spectrum.
@@ -115,7 +106,7 @@ impl Psd {
     }
 
     /// The density in dB (of power in each Hz), finite in every bin.
-    pub fn db(&self) -> Vec<f64> {
+    pub(crate) fn db(&self) -> Vec<f64> {
         self.density.iter().map(|&p| db(p, 1.0)).collect()
     }
 }

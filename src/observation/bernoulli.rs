@@ -69,12 +69,7 @@ pub(crate) fn logistic(f: f64) -> f64 {
 ///
 /// Newton's method alone cycles for ever for some inputs (y = 0, f = 5.9, s = 476); here the root stays bracketed, and the bracket is
 /// halved whenever Newton leaves it or does not halve its step. Finite for every finite input with `s > 0`.
-///
-/// ```
-/// let a = kaflow::observation::bernoulli_step(true, -0.5, 6.0);
-/// assert!((a - 6.0 / (1.0 + (-0.5f64 + a).exp())).abs() < 1e-14); // y − logistic(f) = logistic(−f) for y = 1
-/// ```
-pub fn bernoulli_step(y: bool, f: f64, s: f64) -> f64 {
+pub(crate) fn bernoulli_step(y: bool, f: f64, s: f64) -> f64 {
     if !y {
         return -bernoulli_step(true, -f, s);
     }

@@ -9,10 +9,15 @@ mod gaussian;
 mod multinomial;
 mod poisson;
 
-pub use bernoulli::{Bernoulli, bernoulli_step};
-pub use gaussian::{Gain, Gaussian};
-pub use multinomial::{Multinomial, multinomial_step};
-pub use poisson::{Poisson, poisson_step};
+pub use self::{
+    bernoulli::Bernoulli,
+    gaussian::{Gain, Gaussian},
+    multinomial::Multinomial,
+    poisson::Poisson,
+};
+
+#[cfg(test)]
+pub(crate) use self::{bernoulli::bernoulli_step, poisson::poisson_step};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 

@@ -91,24 +91,10 @@ impl<T: Real> Observation<T> for Multinomial {
     }
 }
 
-/// The multinomial MAP step `α_k = s (y_k − softmax(f+α)_k)` for an observed class `y`.
+/// The level of the multinomial MAP step `α_k = s (y_k − softmax(f+α)_k)` for an observed class `y`: the `c` with `Σ_k ω(ln s + f_k − c + s y_k) = s`.
 ///
 /// Given the level `c = log Σ exp(f_k+α_k)` each class is a Poisson step, `α_k = s y_k − W(s exp(f_k − c + s y_k))`; the level at which the
 /// probabilities add up to 1 is the root of a convex, falling function of one variable.
-///
-/// ```
-/// let a = kaflow::observation::multinomial_step(&[0.1, -0.4, 0.9], 2, 0.7);
-/// assert!(a.iter().sum::<f64>().abs() < 1e-15);
-/// ```
-pub fn multinomial_step(f: &[f64], y: usize, s: f64) -> Vec<f64> {
-    let mut alpha = vec![0.0; f.len()];
-    if let Ok(model) = Multinomial::new(s, vec![0.0; f.len()]) {
-        model.step(f, y, 1.0, &mut alpha);
-    }
-    alpha
-}
-
-/// The `c` with `Σ_k ω(ln s + f_k − c + s y_k) = s`.
 fn level(classes: usize, f: impl Fn(usize) -> f64, y: usize, s: f64) -> f64 {
     let omega = |k: usize, c: f64| wright_omega(s.ln() + (f(k) - c) + if k == y { s } else { 0.0 });
     // No probability is above 1, which bounds c from below: f_y + α_y ≤ c with α_y ≥ 0, and f_k − s ≤ f_k + α_k ≤ c.

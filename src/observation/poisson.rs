@@ -70,12 +70,7 @@ pub(super) fn unnormalised(norm: f64, diffusion: f64, step: impl Fn(f64) -> f64)
 ///
 /// In closed form `α = s y − W(s exp(f + s y))`, which overflows; here the root of a convex, increasing function is approached by Newton's
 /// method from its right, where it converges without a safeguard. Finite for every finite input with `y ≥ 0` and `s > 0`.
-///
-/// ```
-/// let a = kaflow::observation::poisson_step(3.0, 0.5, 0.1);
-/// assert!((a - 0.1 * (3.0 - (0.5f64 + a).exp())).abs() < 1e-15);
-/// ```
-pub fn poisson_step(y: f64, f: f64, s: f64) -> f64 {
+pub(crate) fn poisson_step(y: f64, f: f64, s: f64) -> f64 {
     let pull = s * y;
     if pull == 0.0 {
         return -wright_omega(s.ln() + f);

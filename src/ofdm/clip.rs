@@ -17,20 +17,6 @@ pub(crate) fn clip(samples: &mut [Complex32], level: f32) {
     }
 }
 
-/// What Bussgang's theorem says of a complex Gaussian signal of rms 1 clipped at magnitude `level`: the output is `gain · input`
-/// plus a distortion that is uncorrelated with the input.
-///
-/// ```
-/// let (gain, distortion) = kaflow::ofdm::bussgang(2.0);
-/// assert!((gain - 0.98997).abs() < 1e-5 && (distortion - 0.00163).abs() < 1e-5);
-/// ```
-pub fn bussgang(level: f64) -> (f64, f64) {
-    let e = libm::exp(-level * level);
-    let gain = 1.0 - e + std::f64::consts::PI.sqrt() / 2.0 * level * libm::erfc(level);
-    // Mean power after clipping is 1 − exp(−level²).
-    (gain, (1.0 - e - gain * gain).max(0.0))
-}
-
 /// Clipping of whole symbols as a [`Config`] asks for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Clipper {

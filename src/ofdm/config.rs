@@ -171,12 +171,6 @@ impl Config {
         self.sample_rate / self.fft as f64
     }
 
-    /// The largest carrier offset that the receiver can resolve, in Hz, to either side: two carriers, since the short training
-    /// repeats four times in a symbol.
-    pub fn coarse_range(&self) -> f64 {
-        2.0 * self.carrier_spacing()
-    }
-
     /// Bandwidth from the first to the last active carrier, in Hz.
     pub(crate) fn occupied_bandwidth(&self) -> f64 {
         (self.active + 1) as f64 * self.carrier_spacing()

@@ -61,33 +61,6 @@ impl Modulation {
         let axes = if self == Self::Bpsk { 1.0 } else { 2.0 };
         (3.0 / (axes * (levels * levels - 1.0))).sqrt()
     }
-
-    /// The exact bit error rate in white Gaussian noise at `snr = Es/N0` (a power ratio), hard decisions.
-    ///
-    /// For 16-QAM this is the closed form `3/4 Q(a) + 1/2 Q(3a) − 1/4 Q(5a)` with `a = sqrt(snr / 5)`.
-    ///
-    /// ```
-    /// use kaflow::ofdm::Modulation;
-    /// let q = |x: f64| 0.5 * libm::erfc(x / 2f64.sqrt());
-    /// let a = (10f64 / 5.0).sqrt();
-    /// let closed = 0.75 * q(a) + 0.5 * q(3.0 * a) - 0.25 * q(5.0 * a);
-    /// assert!((Modulation::Qam16.bit_error_rate(10.0) - closed).abs() < 1e-12);
-    /// ```
-    pub fn bit_error_rate(self, snr: f64) -> f64 {
-        let q = |x: f64| 0.5 * libm::erfc(x / std::f64::consts::SQRT_2);
-        let levels = self.levels();
-        // One real axis with noise variance N0/2: sum over sent levels, decided levels and the bits that differ.
-        let a = self.half_distance() * (2.0 * snr).sqrt();
-        let mut errors = 0.0;
-        for sent in 0..levels {
-            for got in 0..levels {
-                let lower = if got == 0 { f64::NEG_INFINITY } else { (2.0 * (got as f64 - sent as f64) - 1.0) * a };
-                let upper = if got + 1 == levels { f64::INFINITY } else { (2.0 * (got as f64 - sent as f64) + 1.0) * a };
-                errors += f64::from((gray(sent) ^ gray(got)).count_ones()) * (q(lower) - q(upper)).max(0.0);
-            }
-        }
-        errors / (levels as f64 * self.bits().div_ceil(2) as f64)
-    }
 }
 
 impl FromStr for Modulation {
@@ -118,7 +91,7 @@ fn ungray(label: usize) -> usize {
 /// ```
 /// use kaflow::ofdm::{Constellation, Modulation};
 /// let qam = Constellation::new(Modulation::Qam16);
-/// let point = qam.point(0b1001); // real axis "10": +3, imaginary axis "01": -1
+/// let point = qam.points()[0b1001]; // real axis "10": +3, imaginary axis "01": -1
 /// assert!((point - kaflow::Complex32::new(3.0, -1.0) / 10f32.sqrt()).norm() < 1e-6);
 /// assert_eq!(qam.decide(point * 1.05), 0b1001);
 /// ```
@@ -163,11 +136,6 @@ impl Constellation {
     /// All points, that of label 0 first.
     pub fn points(&self) -> &[Complex32] {
         &self.points
-    }
-
-    /// The point of a label; bits above the label's are ignored.
-    pub fn point(&self, label: usize) -> Complex32 {
-        self.points[label & (self.points.len() - 1)]
     }
 
     /// The label of the point nearest to `z`. A value that is not a number gets some label.

@@ -34,22 +34,26 @@ mod transmitter;
 pub(crate) mod trial;
 mod wifi;
 
-pub use clip::bussgang;
-pub(crate) use clip::clip;
-pub use code::{Code, Rate};
-pub use config::{Clip, Config};
-pub use constellation::{Constellation, Modulation};
-pub use demodulator::Demodulator;
-pub(crate) use modulator::{Modulator, Overlap};
-pub use packet::Packet;
-pub(crate) use packet::Sighted;
-pub use reader::Reading;
-pub use receiver::Receiver;
-pub(crate) use reception::Reception;
-pub use saturation::Curve;
-pub(crate) use saturation::Method;
-pub use transmitter::{RandomBits, Source, Transmitter};
-pub(crate) use wifi::{Signal, receive_wifi};
+pub use self::{
+    code::{Code, Rate},
+    config::{Clip, Config},
+    constellation::{Constellation, Modulation},
+    demodulator::Demodulator,
+    packet::Packet,
+    reader::Reading,
+    receiver::Receiver,
+    saturation::Curve,
+    transmitter::{RandomBits, Source, Transmitter},
+};
+
+pub(crate) use self::{
+    clip::clip,
+    modulator::{Modulator, Overlap},
+    packet::Sighted,
+    reception::Reception,
+    saturation::Method,
+    wifi::{Signal, receive_wifi},
+};
 
 #[cfg(test)]
 #[path = "../../tests/unit/ofdm/mod.rs"]

@@ -55,7 +55,6 @@ pub struct Receiver {
     carriers: Vec<Complex32>,
     training: Vec<Complex32>,
     packet: Packet,
-    rejected: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +94,6 @@ impl Receiver {
             carriers: training.clone(),
             training,
             packet: Packet::default(),
-            rejected: 0,
             config,
             detector,
             demodulator,
@@ -113,7 +111,7 @@ impl Receiver {
     }
 
     /// The amplifier's curve, given or learned, of a receiver that is [`reading`](Self::reading).
-    pub fn curve(&self) -> Option<&Curve> {
+    pub(crate) fn curve(&self) -> Option<&Curve> {
         self.reader.as_ref().map(|reader| reader.curve())
     }
 
@@ -123,19 +121,18 @@ impl Receiver {
     }
 
     /// The waveform.
-    pub fn config(&self) -> &Config {
+    pub(crate) fn config(&self) -> &Config {
         &self.config
     }
 
     /// Back to the start of a stream.
     pub fn reset(&mut self) {
         self.search_afresh(0);
-        self.rejected = 0;
     }
 
-    /// Samples are missing between the last call and the next: gives up the frame that is under way and counts on behind the gap.
-    pub fn gap(&mut self, missing: u64) {
-        self.search_afresh(self.base + self.buffer.len() as i64 + missing as i64);
+    /// A gap between the last call and the next: gives up the frame that is under way and counts on behind the gap.
+    pub fn gap(&mut self, length: u64) {
+        self.search_afresh(self.base + self.buffer.len() as i64 + length as i64);
     }
 
     fn search_afresh(&mut self, from: i64) {
@@ -146,11 +143,6 @@ impl Receiver {
         self.base = from - history as i64;
         self.state = State::Search(from);
         self.detector.reset();
-    }
-
-    /// How often something looked like a short training and no long training followed.
-    pub fn rejected(&self) -> u64 {
-        self.rejected
     }
 
     /// How near anything came to being a frame: for somebody who wonders why there is none.
@@ -207,7 +199,6 @@ impl Receiver {
                 match self.synchronizer.find(&self.buffer[block..block + self.synchronizer.block_samples()], coarse) {
                     Some(sync) => self.begin(origin, sync),
                     None => {
-                        self.rejected += 1;
                         self.detector.reset();
                         self.state = State::Search(at + (self.size / 8) as i64);
                     }
@@ -358,7 +349,7 @@ impl Receiver {
 }
 
 /// Gain of the data symbols, known to the receiver because it knows the clipping: measured on seeded random symbols, which is right for every
-/// constellation, filter and number of iterations (for many carriers it is [`bussgang`](super::bussgang)'s).
+/// constellation, filter and number of iterations (for many carriers it is Bussgang's).
 fn data_gain(config: &Config) -> Result<f64> {
     let mut modulator = Modulator::new(config)?;
     if config.clip.is_none() {

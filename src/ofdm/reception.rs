@@ -56,7 +56,7 @@ impl Reception {
         let read = if config.code.is_some() { packet.data.clone() } else { Some(packet.bits.clone()) };
         let decided = super::Constellation::new(config.modulation);
         let mut evm = Evm::default();
-        packet.one_tap.iter().for_each(|&z| evm.push(z, decided.point(decided.decide(z))));
+        packet.one_tap.iter().for_each(|&z| evm.push(z, decided.points()[decided.decide(z)]));
         self.one_tap.merge(&evm);
         self.add(packet, read);
         keep(&mut self.before, &packet.one_tap);

@@ -125,11 +125,6 @@ impl Transmitter {
         self.queue.extend(bits);
     }
 
-    /// Bits that are queued and not yet modulated.
-    pub fn queued(&self) -> usize {
-        self.queue.len()
-    }
-
     /// Writes the next samples and returns how many: all of `out`, except with a [`Source::Queue`] that has run dry.
     pub fn fill(&mut self, out: &mut [Complex32]) -> usize {
         let mut filled = 0;

@@ -19,15 +19,18 @@ mod pairs;
 mod plain;
 mod rows;
 #[cfg(test)]
+#[path = "../../tests/unit/simd.rs"]
 mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+#[cfg(test)]
 use std::cell::Cell;
 use std::fmt;
 
 use num_complex::Complex;
 
+#[cfg(test)]
 use crate::{Error, Result};
 
 pub(crate) use aligned::{Aligned, Row};
@@ -39,10 +42,11 @@ pub(crate) use rows::{GaussianRow, Nearest, WeighByComplex, WeighComplex};
 
 /// A set of vector instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub(crate) enum Level {
     /// What every machine of the target has; the reference.
     Plain,
     /// 128-bit NEON with fused multiply-add (aarch64).
+    #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
     Neon,
     /// 256-bit AVX2 with fused multiply-add (x86-64).
     Avx2,
@@ -50,13 +54,14 @@ pub enum Level {
     Avx512,
 }
 
+#[cfg(test)]
 thread_local! {
     static FORCED: Cell<Option<Level>> = const { Cell::new(None) };
 }
 
 impl Level {
     /// All levels that this machine can run, the slowest first.
-    pub fn available() -> &'static [Level] {
+    pub(crate) fn available() -> &'static [Level] {
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
@@ -74,15 +79,20 @@ impl Level {
         &[Level::Plain]
     }
 
-    /// The level that a filter built here and now will use: the best that the machine has, unless [`force`](Self::force) says otherwise.
-    pub fn current() -> Level {
-        FORCED.get().unwrap_or_else(|| *Self::available().last().unwrap_or(&Level::Plain))
+    /// The level that a filter built here and now will use: the best that the machine has, unless a test forces another.
+    pub(crate) fn current() -> Level {
+        #[cfg(test)]
+        if let Some(level) = FORCED.get() {
+            return level;
+        }
+        *Self::available().last().unwrap_or(&Level::Plain)
     }
 
-    /// Runs `build` with this level for all filters that are built in it, on this thread: for tests and measurements.
+    /// Runs `build` with this level for all filters that are built in it, on this thread.
     ///
     /// An error where the machine does not have the level.
-    pub fn force<R>(self, build: impl FnOnce() -> R) -> Result<R> {
+    #[cfg(test)]
+    pub(crate) fn force<R>(self, build: impl FnOnce() -> R) -> Result<R> {
         if !Self::available().contains(&self) {
             let known: Vec<String> = Self::available().iter().map(Level::to_string).collect();
             return Err(Error::parameter("level", format!("one that this machine has ({})", known.join(", ")), self));

@@ -5,9 +5,9 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use kaflow::filter::registry::{self, Value, Values};
 use kaflow::filter::{Evict, Filter, Guard, fklms};
-use kaflow::kernel::{Centres, Gaussian, Kernel, Row, plain_row};
+use kaflow::kernel::{Centres, Gaussian, Kernel, Row};
 use kaflow::observation::Gain;
-use kaflow::{Complex, Level, Real};
+use kaflow::{Complex, Real};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -70,20 +70,11 @@ fn vectors(bencher: Bencher, taps: usize) {
     bencher.counter(ItemsCount::new(1usize)).bench_local(|| Filter::adapt(&mut filter, black_box(&x[..taps]), x[1]));
 }
 
-#[divan::bench(args = Level::available(), types = [f32, f64])]
-fn row<T: Real>(bencher: Bencher, level: &Level) {
-    let (kernel, x) = (Gaussian::<T>::new(1.0).unwrap(), noise::<T>(4 * 501));
-    let mut centres = Centres::new(4);
-    x[4..].chunks(4).for_each(|c| centres.push(c));
-    let mut row = level.force(Row::default).unwrap();
-    bencher.counter(ItemsCount::new(500usize)).bench_local(|| kernel.row(&centres, black_box(&x[..4]), &mut row));
-}
-
 #[divan::bench(types = [f32, f64])]
-fn row_by_the_formula<T: Real>(bencher: Bencher) {
+fn row<T: Real>(bencher: Bencher) {
     let (kernel, x) = (Gaussian::<T>::new(1.0).unwrap(), noise::<T>(4 * 501));
     let mut centres = Centres::new(4);
     x[4..].chunks(4).for_each(|c| centres.push(c));
     let mut row = Row::default();
-    bencher.counter(ItemsCount::new(500usize)).bench_local(|| plain_row(&kernel, &centres, black_box(&x[..4]), &mut row));
+    bencher.counter(ItemsCount::new(500usize)).bench_local(|| kernel.row(&centres, black_box(&x[..4]), &mut row));
 }

@@ -52,7 +52,7 @@ fn the_command_writes_reports_and_a_recording_that_tracks_to_the_same_figures() 
     assert!(pair.verify().unwrap() && pair.tx.len() < 10_000 && pair.rx.len() > 400_000);
     let captures = &pair.rx.meta().captures;
     assert!(captures.len() > 3 && captures.iter().all(|c| c.datetime.is_some() && c.extra.contains_key("kaflow:time_ns")), "{captures:?}");
-    assert_eq!(pair.rx.gaps().map(|gap| gap.missing).sum::<u64>(), found["gap_samples"].as_u64().unwrap());
+    assert_eq!(pair.rx.gaps().map(|gap| gap.length).sum::<u64>(), found["gap_samples"].as_u64().unwrap());
     assert!(pair.rx.meta().global.extra["core:hw"].as_str().unwrap().contains("kaflow-testbed"));
     // The report tells what was found and what was read back.
     assert!(found["alignment"]["method"] == "auto" && found["alignment"]["carrier_hz"].is_number(), "{found}");

@@ -93,7 +93,7 @@ fn afflict(arguments: &str, samples: u64) -> Result<(Verdict, Arc<kaflow::blocks
     let health = radio.health();
     let repeat = Repeat::new(frame().iter().map(|z| z * LEVEL).collect(), radio.stop());
     let (sink, source) = (SoapySink::new(&mut radio).unwrap(), SoapySource::new(&mut radio).unwrap().limit(samples));
-    let (follow, judge) = (Sync::repeated(frame()).unwrap(), Judge::new());
+    let (follow, judge) = (Sync::new(Synchroniser::repeated(frame()).unwrap()), Judge::new());
     let verdict = judge.verdict.clone();
     let mut fg = Flowgraph::new();
     let unread = futuresdr::blocks::NullSource::<Complex32>::new();
@@ -168,7 +168,7 @@ fn a_device_that_disappears_a_thousand_times_ends_the_flowgraph_each_time_and_sa
         let mut radio = Radio::open(&duplex(&format!("pace=fast,taps=0,vanish_after={},serial=gone", 1000 + round))).unwrap();
         let repeat = Repeat::new(vec![Complex32::ONE; 1000], radio.stop());
         let (sink, source) = (SoapySink::new(&mut radio).unwrap(), SoapySource::new(&mut radio).unwrap());
-        let faults = [sink.fault(), source.fault()];
+        let faults = [sink.fault.clone(), source.fault.clone()];
         let end = futuresdr::blocks::NullSink::<Complex32>::new();
         let mut fg = Flowgraph::new();
         connect!(fg, repeat > input[0].sink; source.output[0] > end);

@@ -1,7 +1,6 @@
 //! Laws of the numbers.
 
-use kaflow::dsp::db;
-use kaflow::metrics::{AmCurve, Ber, Evm, Percentiles, Row, nmse_db, papr_db, power, welch};
+use kaflow::metrics::{Ber, Evm, Percentiles, Row, am_curve, db, nmse_db, papr_db, power, welch};
 use kaflow::{Complex, Complex32, Complex64};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -90,7 +89,7 @@ fn evm_is_the_inverse_square_root_of_snr() {
 fn lost_bits_are_wrong_bits() {
     let mut ber = Ber::default();
     ber.extend(&[1, 0, 1, 1], &[1, 0]);
-    assert_eq!((ber.errors(), ber.bits()), (2, 4));
+    assert_eq!((ber.errors, ber.bits), (2, 4));
 }
 
 #[test]
@@ -142,6 +141,7 @@ fn occupied_bandwidth_of_white_noise_is_its_fraction() {
 fn a_spectrum_of_too_little_is_refused() {
     let x = noise(10, 14);
     assert!(welch(&x, 16, 1.0).unwrap_err().to_string().contains("needs as many"));
+    assert!(welch(&x, 0, 1.0).is_err() && welch(&x, 1 << 40, 1.0).is_err());
     assert!(welch(&x, 1, 1.0).is_err() && welch(&x, 8, 0.0).is_err() && welch(&x, 8, f64::NAN).is_err());
 }
 
@@ -160,7 +160,7 @@ fn am_curves_measure_gain_phase_and_spread() {
     let noise = noise(200_000, 17);
     let device = |a: f64| Complex64::from_polar(a / (1.0 + a * a), (30.0 * a).to_radians());
     let y: Vec<_> = x.iter().zip(&noise).map(|(x, n)| x / x.norm() * device(x.norm()) + n * 0.1).collect();
-    let curve = AmCurve::measure(&x, &y, 40).unwrap();
+    let curve = am_curve(&x, &y, 40).unwrap();
     for point in curve.iter().filter(|p| p.samples > 2000) {
         let truth = device(point.input);
         assert!((point.output - truth.norm()).abs() < 0.01, "{point:?}");
@@ -169,8 +169,8 @@ fn am_curves_measure_gain_phase_and_spread() {
     }
     assert!(curve.windows(2).all(|p| p[0].input < p[1].input));
     assert_eq!(curve.iter().map(|p| p.samples).sum::<u64>(), 200_000);
-    assert!(AmCurve::measure(&[Complex32::ZERO; 4], &[Complex32::ONE; 4], 8).unwrap_err().to_string().contains("silent"));
-    assert!(AmCurve::measure(&x, &y, 0).is_err() && AmCurve::new(3, f64::NAN).is_err());
+    assert!(am_curve(&[Complex32::ZERO; 4], &[Complex32::ONE; 4], 8).unwrap_err().to_string().contains("silent"));
+    assert!(am_curve(&x, &y, 0).is_err());
 }
 
 #[test]
@@ -184,10 +184,10 @@ fn running_percentiles_agree_with_sorting() {
         let exact = values[(q * (values.len() - 1) as f64) as usize];
         assert!((running.quantile(q).unwrap() / exact - 1.0).abs() < 0.02, "{q}");
     }
-    assert!((running.quantile(1.0).unwrap() / running.max().unwrap() - 1.0).abs() < 0.02);
+    assert!((running.quantile(1.0).unwrap() / values[values.len() - 1] - 1.0).abs() < 0.02);
     let mut odd = Percentiles::new();
-    assert_eq!((odd.quantile(0.5), odd.mean(), odd.min(), odd.max()), (None, None, None, None));
+    assert_eq!(odd.quantile(0.5), None);
     [0.0, -1.0, 1e300, f64::NAN].into_iter().for_each(|v| odd.push(v));
-    assert_eq!((odd.count(), odd.min(), odd.max()), (3, Some(-1.0), Some(1e300)));
+
     assert!(odd.quantile(0.5).unwrap().is_finite());
 }

@@ -1,13 +1,8 @@
 //! Pictures: what is drawn is what was given, and every kind renders, whatever the numbers are.
 
-#[allow(unreachable_pub)]
-#[path = "../common/mod.rs"]
-mod common;
-
-use common::read_back;
-
 use super::*;
 use crate::Complex64;
+use crate::common::read_back;
 
 /// A small generator: pictures need plausible noise, not good noise.
 struct Noise(u64);

@@ -65,7 +65,8 @@ where
     driver: Option<Worker<Packet>>,
     period: Option<u64>,
     lenient: bool,
-    fault: Fault,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 impl SoapySink {
@@ -96,11 +97,6 @@ impl<I: CpuBufferReader<Item = Complex32>> SoapySink<I> {
     pub fn lenient(mut self) -> Self {
         self.lenient = true;
         self
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     /// The driver has given up.

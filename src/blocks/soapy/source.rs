@@ -67,7 +67,8 @@ where
     packet: Option<(Packet, usize)>,
     left: u64,
     lenient: bool,
-    fault: Fault,
+    /// Says why the block failed, if it did.
+    pub fault: Fault,
 }
 
 impl SoapySource {
@@ -106,11 +107,6 @@ impl<O: CpuBufferWriter<Item = Complex32>> SoapySource<O> {
     pub fn limit(mut self, samples: u64) -> Self {
         self.left = samples;
         self
-    }
-
-    /// A handle that says why the block failed, if it did.
-    pub fn fault(&self) -> Fault {
-        self.fault.clone()
     }
 
     /// The next packet, when there is one. Once the radio is to stop, what is left in the queue is of no interest.

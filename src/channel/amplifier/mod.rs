@@ -121,7 +121,7 @@ impl Amplifier {
     }
 
     /// Sets the input back-off in dB; negative is overdriven.
-    pub fn set_ibo_db(&mut self, ibo_db: f64) -> Result<()> {
+    pub(crate) fn set_ibo_db(&mut self, ibo_db: f64) -> Result<()> {
         require(ibo_db.abs() <= 200.0, "ibo_db", "between -200 and 200", ibo_db)?;
         self.ibo_db = ibo_db;
         self.update();

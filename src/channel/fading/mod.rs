@@ -100,7 +100,7 @@ impl Fading {
     }
 
     /// Sets a constant Doppler frequency `f_d T` from the next sample on.
-    pub fn set_doppler(&mut self, doppler: f64) -> Result<()> {
+    pub(crate) fn set_doppler(&mut self, doppler: f64) -> Result<()> {
         let doppler = Doppler::Constant(doppler);
         doppler.validate()?;
         self.config.doppler = doppler;
@@ -139,7 +139,7 @@ impl Fading {
     }
 
     /// The taps at the last sample processed (at the first one before any), in the order of `(rx · tx_antennas + tx) · paths + path`.
-    pub fn taps(&self) -> impl Iterator<Item = Complex64> + '_ {
+    pub(crate) fn taps(&self) -> impl Iterator<Item = Complex64> + '_ {
         self.state.re.iter().zip(&self.state.im).map(|(&re, &im)| Complex64::new(re, im))
     }
 

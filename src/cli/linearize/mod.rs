@@ -112,7 +112,7 @@ enum Method {
 struct Pair {
     sent: Vec<Complex64>,
     received: Vec<Complex64>,
-    /// Before which pairs something is missing.
+    /// Before which pairs there is a gap.
     breaks: Vec<usize>,
     rate: Option<f64>,
     advance: usize,
@@ -194,7 +194,7 @@ fn feed(recording: &mut Recording, most: usize, mut take: impl FnMut(&[crate::Co
     let mut left = most;
     let mut piece = vec![crate::Complex32::default(); 1 << 16];
     while left > 0 {
-        let gap = recording.gap().map(|gap| gap.missing);
+        let gap = recording.gap().map(|gap| gap.length);
         let n = left.min(piece.len());
         let n = recording.read(&mut piece[..n])?;
         if n == 0 {

@@ -9,7 +9,7 @@ use super::{Args, Learned, Pair};
 use crate::dpd;
 use crate::dsp::narrow;
 use crate::iq::{Datatype, Writer, sigmf::Meta};
-use crate::metrics::{AmCurve, Band, Linearity, welch};
+use crate::metrics::{Band, Linearity, am_curve, welch};
 use crate::plot::{self, AmplifierCurve, Axis, Figure, Mark, Series};
 use crate::{Complex64, Error, Result};
 
@@ -144,7 +144,7 @@ fn signal(args: &Args, learned: &Learned, pair: &Pair, out: &Path) -> Result<()>
 /// AM/AM and AM/PM of the model, of what is sent and of both together.
 fn curves(learned: &Learned) -> Result<Figure> {
     let curve = |name: &str, output: &[Complex64]| -> Result<AmplifierCurve> {
-        let mut points = AmCurve::measure(&learned.signal, output, POINTS)?;
+        let mut points = am_curve(&learned.signal, output, POINTS)?;
         // What is put out for the smallest envelopes is the memory of larger ones.
         let largest = points.iter().map(|p| p.input).fold(0.0, f64::max);
         points.retain(|p| p.input > SMALLEST * largest);

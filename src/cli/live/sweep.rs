@@ -10,7 +10,7 @@ use crate::blocks::{RadioConfig, Stretch};
 use crate::cli::run::{learned, ranked, report};
 use crate::cli::{interrupt, outputs};
 use crate::dsp::db;
-use crate::metrics::{AmCurve, AmPoint};
+use crate::metrics::{AmPoint, am_curve};
 use crate::plot::{AmplifierCurve, am_am_pm};
 use crate::{Complex32, Complex64, Error, Result, files};
 
@@ -130,7 +130,7 @@ fn stitch(levels: &[Level]) -> Result<Amplifier> {
         let driven = |scale: Complex64| levels[level].pairs.iter().map(move |(x, u)| (x * drive, u * drive * scale)).unzip();
         let (input, output): (Vec<Complex64>, Vec<Complex64>) = driven(Complex64::new(1.0, 0.0));
         let reach = known.last().map_or(f64::INFINITY, |p: &AmPoint| p.input);
-        let points: Vec<AmPoint> = match AmCurve::measure(&input, &output, 4 * BINS) {
+        let points: Vec<AmPoint> = match am_curve(&input, &output, 4 * BINS) {
             Ok(points) => points,
             Err(_) => continue,
         };
@@ -146,7 +146,7 @@ fn stitch(levels: &[Level]) -> Result<Amplifier> {
         // What was measured is noisy, what is wanted is not: the other way round noise would make the scale too small.
         let scale = if over.norm() > 0.0 { under / over } else { Complex64::new(1.0, 0.0) };
         let (input, output): (Vec<Complex64>, Vec<Complex64>) = driven(scale);
-        let curve: Vec<_> = AmCurve::measure(&input, &output, BINS)?.into_iter().filter(|p| p.samples >= LEAST).collect();
+        let curve: Vec<_> = am_curve(&input, &output, BINS)?.into_iter().filter(|p| p.samples >= LEAST).collect();
         // Coherent power, as noise is no output, over the input of the same samples.
         let power = |side: fn(&AmPoint) -> f64| curve.iter().map(|p| side(p).powi(2) * p.samples as f64).sum::<f64>();
         curves[level].1 = db(power(|p| p.output), power(|p| p.input));

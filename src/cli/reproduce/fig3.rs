@@ -11,7 +11,7 @@ use super::report::{Line, Report, mean_and_error};
 use crate::channel::random::{Draws, Random};
 use crate::cli::{parallel, progress};
 use crate::dsp::db;
-use crate::filter::{Evict, KernelFilter, poisson_klms};
+use crate::filter::{Evict, KernelFilter, bayesian_klms};
 use crate::kernel::Gaussian;
 use crate::observation::Poisson;
 use crate::plot::{self, Axis, Mark, Panel};
@@ -57,7 +57,7 @@ struct Repetition {
 fn repeat(seed: u64) -> Result<Repetition> {
     let mut random = Random::new(seed, Draws::Study);
     let mut filter: KernelFilter<f64, _, _> =
-        poisson_klms(Gaussian::new(50f64.sqrt())?, Poisson::new(0.1, 0.0)?, 1.0, Evict::default(), 1)?;
+        bayesian_klms(Gaussian::new(50f64.sqrt())?, Poisson::new(0.1, 0.0)?, 1.0, Evict::default(), 1)?;
     let (mut error, mut curves) = (Vec::with_capacity(STEPS), Vec::new());
     for step in 0..STEPS {
         let x = 360.0 * random.uniform() - 180.0;

@@ -9,7 +9,7 @@ use super::Size;
 use super::report::{Line, Report, mean_and_error};
 use crate::channel::random::{Draws, Random};
 use crate::cli::{parallel, progress};
-use crate::filter::{Evict, KernelFilter, bernoulli_klms};
+use crate::filter::{Evict, KernelFilter, bayesian_klms};
 use crate::kernel::Gaussian;
 use crate::observation::Bernoulli;
 use crate::plot::{self, Axis, Field, Figure, Grid};
@@ -40,7 +40,7 @@ struct Repetition {
 fn repeat(seed: u64, samples: usize) -> Result<Repetition> {
     let mut random = Random::new(seed, Draws::Study);
     let mut filter: KernelFilter<f64, _, _> =
-        bernoulli_klms(Gaussian::new(0.05f64.sqrt())?, Bernoulli::new(6.0, 0.0)?, 1.0, Evict::default(), 2)?;
+        bayesian_klms(Gaussian::new(0.05f64.sqrt())?, Bernoulli::new(6.0, 0.0)?, 1.0, Evict::default(), 2)?;
     let (mut accuracy, mut grids) = (Vec::new(), Vec::new());
     for i in 0..samples {
         let share = i as f64 / samples as f64;

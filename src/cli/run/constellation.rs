@@ -44,7 +44,7 @@ impl Points {
 /// The last points of a stretch; nothing where the waveform is not known, or no two symbols of it are there.
 pub(super) fn points(subject: &Subject, stretch: &Stretch) -> Option<Points> {
     let Waveform { config, sent: order } = subject.waveform.as_ref()?;
-    // The filters' input is early; from here on both streams count alike.
+    // The filters' input is in advance; from here on both streams count alike.
     let late = vec![Complex32::default(); subject.advance];
     let input = [&late, &stretch.input[..]].concat();
     let (sent, received) = if subject.equalize { (&stretch.target, &input) } else { (&input, &stretch.target) };
@@ -101,7 +101,7 @@ fn demodulate(config: &Config, demodulator: &Demodulator, symbols: &[Symbol], me
             if one_tap.norm().is_finite() && now.estimate.get(slot).is_none_or(|z| z.norm().is_finite()) {
                 points.one_tap.push(one_tap);
                 points.equalised.extend(now.estimate.get(slot));
-                points.ideal.push(ideal.point(ideal.decide(now.sent[slot])));
+                points.ideal.push(ideal.points()[ideal.decide(now.sent[slot])]);
                 points.strength.push(gains[slot].norm());
             }
         }

@@ -42,7 +42,7 @@ pub(in crate::cli) struct Choice {
 }
 
 impl Choice {
-    /// Fills in what depends on the input's mean power and on how many taps reach ahead, and builds.
+    /// Fills in what depends on the input's mean power and on the advance, and builds.
     pub(in crate::cli) fn settle(&self, power: f64, advance: usize) -> Result<(Settings, Box<dyn Tracker<f32>>)> {
         self.settle_for(power, advance, u64::MAX)
     }

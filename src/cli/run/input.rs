@@ -57,7 +57,7 @@ pub(in crate::cli) enum Origin {
 #[derive(Clone, Copy)]
 pub(in crate::cli) struct Sight {
     pub(in crate::cli) taps: usize,
-    /// Taps that reach ahead, where that is given.
+    /// Taps behind the predicted sample, where that is given.
     pub(in crate::cli) advance: Option<usize>,
     pub(in crate::cli) equalize: bool,
 }
@@ -85,7 +85,7 @@ pub(in crate::cli) struct Survey {
     pub(in crate::cli) real: bool,
     pub(in crate::cli) sample_rate: Option<f64>,
     pub(in crate::cli) alignment: Option<Alignment>,
-    /// Taps that reach ahead.
+    /// Taps behind the predicted sample.
     pub(in crate::cli) advance: usize,
     /// Pairs there will be, those in gaps not counted off.
     pub(in crate::cli) total: u64,
@@ -166,10 +166,10 @@ pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Sur
         recording.seek(0)?;
         Ok(samples)
     };
-    let (mut ahead, mut pairs) = (sync.clone(), Pairs::default());
-    ahead.send(&start(&mut tx)?, None);
-    ahead.receive(&start(&mut rx)?, None);
-    ahead.finish(&mut pairs)?;
+    let (mut trial, mut pairs) = (sync.clone(), Pairs::default());
+    trial.send(&start(&mut tx)?, None);
+    trial.receive(&start(&mut rx)?, None);
+    trial.finish(&mut pairs)?;
     let (skip_tx, skip_rx) = (late.min(0).unsigned_abs(), late.max(0).unsigned_abs());
     let total = tx.len().saturating_sub(skip_tx).min(rx.len().saturating_sub(skip_rx));
     if total == 0 {
@@ -184,10 +184,10 @@ pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Sur
 
 fn bed(scenario: &Scenario, sight: Sight) -> Result<(Source, Survey)> {
     let bed = TestBed::new(scenario)?;
-    let mut ahead = bed.clone();
+    let mut trial = bed.clone();
     let (mut tx, mut rx) = (Vec::new(), Vec::new());
     while tx.len() < LOOK
-        && let Some(chunk) = ahead.next_chunk()
+        && let Some(chunk) = trial.next_chunk()
     {
         tx.extend_from_slice(&chunk.tx[0]);
         rx.extend_from_slice(&chunk.rx[0]);
@@ -222,7 +222,7 @@ pub(in crate::cli) fn of_frame(frame: &[Complex32], sight: Sight) -> Result<Surv
     if sight.equalize {
         return Err(Error::parameter("equalize", "used with recordings of two streams, not with a repeated frame", "both"));
     }
-    // How far the channel reaches ahead is found when the frame is.
+    // The advance is found when the frame is.
     let advance = sight.advance.unwrap_or(sight.taps / 2);
     let start = &frame[..frame.len().min(LOOK)];
     let (power, real) = (metrics::power(frame), frame.iter().all(|z| z.im == 0.0));
@@ -230,9 +230,9 @@ pub(in crate::cli) fn of_frame(frame: &[Complex32], sight: Sight) -> Result<Surv
 }
 
 /// What the start of streams that are in step says.
-fn look_at((tx, rx): (Vec<Complex32>, Vec<Complex32>), ahead: usize, sight: Sight) -> Result<Survey> {
+fn look_at((tx, rx): (Vec<Complex32>, Vec<Complex32>), found: usize, sight: Sight) -> Result<Survey> {
     let taps = sight.taps;
-    let advance = sight.advance.unwrap_or(if sight.equalize { taps / 2 } else { ahead.min(taps / 2) });
+    let advance = sight.advance.unwrap_or(if sight.equalize { taps / 2 } else { found.min(taps / 2) });
     if advance >= taps {
         return Err(Error::parameter("advance", format!("less than the {taps} taps"), advance));
     }
@@ -269,7 +269,7 @@ fn worth_undoing(found: Alignment, look: &Look, samples: u64) -> Synchroniser {
     if no_difference { Synchroniser::delay(correct.whole()) } else { Synchroniser::known(correct) }
 }
 
-/// One path alone must be a pair; whoever gave one recording forgot the other.
+/// One path alone must be a pair; with one recording given, the other was forgotten.
 fn alone(path: &Path, error: Error) -> Error {
     let collection = path.is_dir() || path.extension().is_some_and(|e| e == "sigmf-collection");
     if collection || !path.exists() {

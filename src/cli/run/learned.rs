@@ -12,7 +12,7 @@ use crate::{
     Result,
     blocks::Stretch,
     filter::Portrait,
-    metrics::AmCurve,
+    metrics::am_curve,
     plot::{self, AmplifierCurve, Figure, Mark, Part, Taps, Weights, am_am_pm, taps_over_time},
 };
 
@@ -53,7 +53,7 @@ pub(super) fn amplifier(subject: &Subject, filters: &[Tracked<'_>]) -> Result<Op
     let reach = measured.input.iter().copied().fold(0.0, f64::max);
     curves.iter_mut().for_each(|curve| cut(curve, reach));
     if direct {
-        let mean = AmCurve::measure(&best.input, &best.target, 40)?;
+        let mean = am_curve(&best.input, &best.target, 40)?;
         curves.push(AmplifierCurve {
             name: "mean".into(),
             input: mean.iter().map(|p| p.input).collect(),

@@ -36,7 +36,7 @@ pub(super) struct Subject {
     /// What a search found before the run.
     pub(super) alignment: Option<Alignment>,
     pub(super) taps: usize,
-    /// Taps that reach ahead.
+    /// Taps behind the predicted sample.
     pub(super) advance: usize,
     pub(super) skip: u64,
     pub(super) equalize: bool,

@@ -8,7 +8,7 @@ pub(super) struct Levels {
     tx: Level,
     rx: Level,
     gaps: u64,
-    lost: u64,
+    gap_samples: u64,
 }
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl Levels {
         self.tx.add(&chunk.tx);
         self.rx.add(&chunk.rx);
         self.gaps += chunk.gaps.len() as u64;
-        self.lost += chunk.gaps.iter().map(|g| g.lost).sum::<u64>();
+        self.gap_samples += chunk.gaps.iter().map(|g| g.length).sum::<u64>();
     }
 }
 
@@ -46,7 +46,7 @@ impl Levels {
     /// The same as JSON.
     pub(super) fn figures(&self) -> serde_json::Value {
         let of = |level: &Level| serde_json::json!({ "power": level.power(), "peak_db": db(level.peak, level.power()), "samples": level.samples });
-        serde_json::json!({ "tx": of(&self.tx), "rx": of(&self.rx), "gaps": self.gaps, "gap_samples": self.lost })
+        serde_json::json!({ "tx": of(&self.tx), "rx": of(&self.rx), "gaps": self.gaps, "gap_samples": self.gap_samples })
     }
 }
 
@@ -68,7 +68,7 @@ pub(super) fn summary(scenario: &Scenario, bed: &TestBed, levels: &Levels) -> St
     }
     lines.push(("rx", rx));
     if levels.gaps > 0 {
-        lines.push(("gaps", format!("{} with {} samples lost", levels.gaps, levels.lost)));
+        lines.push(("gaps", format!("{} with {} samples lost", levels.gaps, levels.gap_samples)));
     }
     lines.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect()
 }

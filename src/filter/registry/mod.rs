@@ -10,7 +10,7 @@
 //!    part of it: a parameter that cannot be changed while running is named as unknown.
 //! 2. In the same file write its `RECIPE`: name, one line of help, citation, parameters, a function that builds it from [`Settings`]. Parameters that other
 //!    filters have too are in `registry/shared.rs`, with `.preset(..)` and `.within(..)` for other defaults and ranges.
-//! 3. Add that recipe to [`RECIPES`]. Commands, help, tuning, pictures and the tests of all filters find it there; `registry/tests.rs` says what is missing.
+//! 3. Add that recipe to [`RECIPES`]. Commands, help, tuning, pictures and the tests of all filters find it there; `tests/unit/filter/registry.rs` says what is missing.
 
 #![cfg_attr(not(feature = "cli"), allow(dead_code, reason = "ranges, looks and likelihoods are what commands ask for"))]
 
@@ -19,6 +19,7 @@ mod parameter;
 mod settings;
 pub(super) mod shared;
 #[cfg(test)]
+#[path = "../../../tests/unit/filter/registry.rs"]
 mod tests;
 mod values;
 
@@ -137,7 +138,7 @@ impl Recipe {
     }
 
     /// Whether it predicts a complex stream.
-    pub fn tracks(&self) -> bool {
+    pub(crate) fn tracks(&self) -> bool {
         matches!(self.task(), Task::Regression | Task::Stream)
     }
 
@@ -168,7 +169,7 @@ pub fn recipe(name: &str) -> Result<&'static Recipe> {
 }
 
 /// The names of all filters for a task.
-pub fn of_task(task: Task) -> impl Iterator<Item = &'static str> {
+pub(crate) fn of_task(task: Task) -> impl Iterator<Item = &'static str> {
     RECIPES.iter().filter(move |r| r.task() == task).map(|r| r.name)
 }
 

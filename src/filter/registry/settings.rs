@@ -83,7 +83,7 @@ impl Settings {
     }
 
     /// All values.
-    pub fn values(&self) -> &Values {
+    pub(crate) fn values(&self) -> &Values {
         &self.values
     }
 

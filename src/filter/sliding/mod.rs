@@ -6,6 +6,7 @@ mod lags;
 mod pairs;
 mod planes;
 #[cfg(test)]
+#[path = "../../../tests/unit/filter/sliding.rs"]
 mod tests;
 mod threads;
 

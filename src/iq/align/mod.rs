@@ -14,6 +14,7 @@ mod coarse;
 mod fine;
 pub(super) mod normal;
 #[cfg(test)]
+#[path = "../../../tests/unit/iq/align/mod.rs"]
 mod tests;
 
 use std::ops::RangeInclusive;

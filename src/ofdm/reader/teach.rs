@@ -87,7 +87,7 @@ impl Reader {
         let mut sum = 0.0;
         for i in 0..count {
             let mut points = self.read[i].means.clone();
-            self.slots.iter().for_each(|&slot| points[slot] = constellation.point(constellation.decide(points[slot])));
+            self.slots.iter().for_each(|&slot| points[slot] = constellation.points()[constellation.decide(points[slot])]);
             self.turn(self.done + i, self.gains[self.done + i]);
             self.rebuild(&points);
             for (u, &bin) in self.rebuilt.iter().zip(&self.bins) {

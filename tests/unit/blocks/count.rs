@@ -7,7 +7,7 @@ use futuresdr::runtime::{
 use kaflow::{
     Complex32,
     blocks::Count,
-    filter::{Adaptive, Evict, poisson_klms},
+    filter::{Adaptive, Evict, bayesian_klms},
     kernel::Gaussian,
     observation::Poisson,
 };
@@ -25,7 +25,7 @@ fn count_learns_a_rate_and_leaves_out_what_nobody_counted() {
         input.iter().map(|x| (0..100).filter(|_| rng.random_range(0.0..100.0) < 2.0 + 10.0 * x.re).count() as f32).collect();
     counts[10] = f32::NAN;
     counts[11] = -1.0;
-    let filter = poisson_klms(Gaussian::new(0.2).unwrap(), Poisson::new(0.002, 1.0).unwrap(), 1.0, Evict::default(), 1).unwrap();
+    let filter = bayesian_klms(Gaussian::new(0.2).unwrap(), Poisson::new(0.002, 1.0).unwrap(), 1.0, Evict::default(), 1).unwrap();
     let mut block = Mocker::new(Count::<_, In, Reader<f32>, Writer<f32>>::with_buffers(filter, 1).unwrap());
     let mut rate = Vec::new();
     for (input, counts) in input.chunks(333).zip(counts.chunks(333)) {

@@ -8,7 +8,7 @@ use futuresdr::runtime::{
 use kaflow::{
     Complex32,
     blocks::{Classifier, Detect, Soft, gap},
-    filter::{Adaptive, Evict, bernoulli_klms, multinomial_klms},
+    filter::{Adaptive, Evict, bayesian_klms},
     kernel::Gaussian,
     observation::{Bernoulli, Multinomial},
 };
@@ -48,7 +48,7 @@ fn detect_learns_symbols_from_training_and_goes_on_without() {
     let training: Vec<u8> = symbols.iter().enumerate().map(|(i, &s)| if i < 1500 { s } else { Detect::UNKNOWN }).collect();
     let filter = || {
         let evict = Evict { budget: Some(300), floor: None };
-        multinomial_klms(Gaussian::new(0.6).unwrap(), Multinomial::new(1.0, vec![0.0; 4]).unwrap(), 1.0, evict, 2).unwrap()
+        bayesian_klms(Gaussian::new(0.6).unwrap(), Multinomial::new(1.0, vec![0.0; 4]).unwrap(), 1.0, evict, 2).unwrap()
     };
     let mut whole = None;
     for piece in [1, 100, 3000] {
@@ -65,15 +65,14 @@ fn detect_learns_symbols_from_training_and_goes_on_without() {
     assert_eq!(p.len(), 4 * 3000);
     assert!(p.chunks(4).all(|p| (p.iter().sum::<f32>() - 1.0).abs() < 1e-5));
 
-    let three =
-        multinomial_klms(Gaussian::new(0.6).unwrap(), Multinomial::new(1.0, vec![0.0; 3]).unwrap(), 1.0, Evict::default(), 2).unwrap();
+    let three = bayesian_klms(Gaussian::new(0.6).unwrap(), Multinomial::new(1.0, vec![0.0; 3]).unwrap(), 1.0, Evict::default(), 2).unwrap();
     assert!(Detector::with_buffers(three, 2, Soft::Llr).err().unwrap().to_string().contains("power of two"));
     assert!(Detector::with_buffers(filter(), 3, Soft::Llr).is_err(), "a window of another length than the filter's");
 }
 
 #[test]
 fn detect_takes_messages_copies_tags_and_survives_any_training() {
-    let filter = bernoulli_klms(Gaussian::new(0.6).unwrap(), Bernoulli::new(1.0, 0.0).unwrap(), 1.0, Evict::default(), 1).unwrap();
+    let filter = bayesian_klms(Gaussian::new(0.6).unwrap(), Bernoulli::new(1.0, 0.0).unwrap(), 1.0, Evict::default(), 1).unwrap();
     let boxed: Box<dyn Classifier> = Box::new(filter);
     let mut block = Mocker::new(Detector::with_buffers(boxed, 1, Soft::Probability).unwrap());
     let mut rx = vec![Complex32::new(1.0, 0.0); 256];

@@ -17,9 +17,9 @@ fn the_meter_counts_every_sample_once_whatever_the_buffer_sizes() {
             meter.run();
         }
         assert_eq!(meter.messages()[0].len(), 40);
-        let now = meter.rows();
+        let now = meter.series.rows();
         assert_eq!(*rows.get_or_insert(now.clone()), now, "pieces of {piece}");
         let energy: f64 = reference.iter().map(|y| f64::from(y.re).powi(2) + f64::from(y.im).powi(2)).sum();
-        assert!((meter.total().reference - energy).abs() < 1e-9 * energy);
+        assert!((meter.series.total().reference - energy).abs() < 1e-9 * energy);
     }
 }

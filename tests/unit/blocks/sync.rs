@@ -38,7 +38,7 @@ fn it_finds_delay_and_carrier_and_tells() {
         (0..30_000usize).map(|i| if i < 37 { Complex32::default() } else { tx[i - 37] * Complex32::cis(0.002 * i as f32) }).collect();
     let mut block = Mocker::new(Block::with_buffers(Synchroniser::search(Options::default())));
     let [(a, _), (b, _)] = feed(&mut block, (tx.clone(), vec![]), (rx, vec![]));
-    let found = block.watch().status().alignment.unwrap();
+    let found = block.watch.status().alignment.unwrap();
     assert_eq!(found.whole(), 37);
     assert!((found.cfo * std::f64::consts::TAU - 0.002).abs() < 1e-5, "{found:?}");
     assert_eq!(a, tx[..a.len()]);
@@ -64,9 +64,9 @@ fn it_keeps_the_streams_in_step_across_gaps_on_either_side() {
     a_tags.sort_by_key(|t| t.index);
     assert_eq!(a_tags, [tag(500, gap(20)), tag(600, Tag::Id(3)), tag(880, gap(100))]);
     assert_eq!(b_tags, [tag(500, gap(20)), tag(880, gap(100))]);
-    assert_eq!(block.watch().status().gap_samples, 120);
+    assert_eq!(block.watch.status().gap_samples, 120);
 
-    let mut late = Mocker::new(Block::with_buffers(Synchroniser::delay(10)).advance(2, 0).skip(5));
+    let mut late = Mocker::new(Block::with_buffers(Synchroniser::delay(10).advance(2, 0).skip(5)));
     let [(a, _), (b, _)] = feed(&mut late, (clock(0..100), vec![]), (clock(0..110), vec![]));
     assert_eq!((a[0].re, b[0].re, a.len()), (7.0, 15.0, 93), "rx is ten late, tx is two in advance, five pairs are left out");
 }

@@ -266,7 +266,7 @@ fn snapshots_fall_on_their_samples_and_resume_to_the_bit() {
     let (prediction, _) = feed(&mut resumed, &tx[3000..], &rx[3000..], || 7);
     assert_eq!(bits(&prediction), bits(&expected[3000..]));
     assert_eq!(resumed.series(), block.series());
-    assert_eq!(resumed.probe().read().samples, 5000);
+    assert_eq!(resumed.probe.read().samples, 5000);
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn a_tracker_that_panics_ends_the_flowgraph_with_its_reason() {
     fn run() -> Result<futuresdr::runtime::Flowgraph> {
         let mut fg = Flowgraph::new();
         let track = Track::new(Broken);
-        let fault = track.fault();
+        let fault = track.fault.clone();
         let source = || VectorSource::<Complex32>::new(vec![Complex32::new(1.0, 0.0); 100]);
         let (tx, rx, a, b) = (source(), source(), NullSink::<Complex32>::new(), NullSink::<Complex32>::new());
         connect!(fg, tx > tx.track; rx > rx.track; track.prediction > a; track.error > b);

@@ -61,7 +61,7 @@ fn parts() -> Vec<(&'static str, Run)> {
                     dropper.reset();
                 }
                 let mut y = x.to_vec();
-                dropper.process(&mut y, &mut Vec::new());
+                y.retain(|_| dropper.keep(&mut Vec::new()));
                 y
             }),
         ),

@@ -33,7 +33,7 @@ fn read(rng: &mut ChaCha8Rng, what: &str, mut recording: Recording) {
     loop {
         let size = rng.random_range(1..=buffer.len());
         let gap = recording.gap();
-        assert!(gap.is_none_or(|gap| gap.at == recording.position() && gap.missing > 0), "{what}");
+        assert!(gap.is_none_or(|gap| gap.at == recording.position() && gap.length > 0), "{what}");
         match recording.read(&mut buffer[..size]) {
             Ok(0) => break,
             Ok(n) => pieces.extend_from_slice(&buffer[..n]),

@@ -2,11 +2,11 @@
 
 use kaflow::Complex32;
 use kaflow::metrics::{Ber, Evm};
-use kaflow::ofdm::{Clip, Config, Constellation, Modulation, Packet, RandomBits, Receiver, Source, Transmitter, bussgang};
+use kaflow::ofdm::{Clip, Config, Constellation, Modulation, Packet, RandomBits, Receiver, Source, Transmitter};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::support::{add_noise, convolve, frames, gaussian, shift, station, transmit};
+use super::support::{add_noise, bussgang, convolve, frames, gaussian, shift, station, transmit};
 
 #[test]
 fn clipped_frames_loop_back_bit_for_bit_at_any_numerology() {
@@ -36,7 +36,7 @@ fn clipped_frames_loop_back_bit_for_bit_at_any_numerology() {
         assert_eq!(packets.len(), payloads.len(), "{config:?}");
         for (i, (packet, payload)) in packets.iter().zip(&payloads).enumerate() {
             assert_eq!(packet.start, 77 + (i * signals[0].len()) as i64, "{config:?}");
-            assert_eq!(packet.ber(payload).errors(), 0, "packet {i}: EVM {} dB, {config:?}", packet.evm.db());
+            assert_eq!(packet.ber(payload).errors, 0, "packet {i}: EVM {} dB, {config:?}", packet.evm.db());
         }
     }
 }
@@ -60,7 +60,7 @@ fn every_packet_arrives_without_noise() {
             // Gaps of any length, none included; any level, phase and carrier offset in range.
             let gap = if rng.random_bool(0.3) { 0 } else { rng.random_range(0..500) };
             stream.resize(stream.len() + gap, Complex32::ZERO);
-            let offset = rng.random_range(-0.99..0.99) * config.coarse_range() / config.output_rate();
+            let offset = rng.random_range(-0.99..0.99) * 2.0 * config.carrier_spacing() / config.output_rate();
             let mut signal = signal.clone();
             shift(&mut signal, offset, rng.random());
             let level = 10f32.powf(rng.random_range(-1.0..1.0));
@@ -81,7 +81,7 @@ fn every_packet_arrives_without_noise() {
             assert!((packet.offset - offset).abs() < 1e-5, "packet {i}: offset {} instead of {offset}", packet.offset);
             assert_eq!(&packet.bits, payload, "packet {i}: EVM {} dB, offset {offset}", packet.evm.db());
         }
-        println!("{name}: {missing} of {count} missing, {} candidates rejected", receiver.rejected());
+        println!("{name}: {missing} of {count} missing");
         assert_eq!(missing, 0, "{name}");
         assert!(packets.next().is_none(), "no packet that was not sent");
     }
@@ -122,13 +122,13 @@ fn multipath_inside_the_prefix_is_equalised() {
         let taps: Vec<Complex32> = (0..8).map(|l| gaussian(&mut rng) * 10f32.powf(-3.0 * l as f32 / 20.0)).collect();
         let mut stream = vec![Complex32::ZERO; rng.random_range(0..300)];
         stream.extend(convolve(signal, &taps));
-        shift(&mut stream, rng.random_range(-0.9..0.9) * config.coarse_range() / config.output_rate(), 0.0);
+        shift(&mut stream, rng.random_range(-0.9..0.9) * 2.0 * config.carrier_spacing() / config.output_rate(), 0.0);
         match &Receiver::new(config.clone()).unwrap().receive(&stream)[..] {
             [packet] => ber.extend(payload, &packet.bits),
             _ => lost += 1,
         }
     }
-    assert_eq!((lost, ber.errors()), (0, 0));
+    assert_eq!((lost, ber.errors), (0, 0));
 }
 
 #[test]
@@ -253,7 +253,6 @@ fn bits_go_in_and_come_out_of_a_queue() {
         }
     }
     assert_eq!(got, bits[..5 * config.payload_bits()]);
-    assert_eq!(transmitter.queued(), 17);
     assert!(Transmitter::new(config, Source::Repeat(vec![0; 3])).unwrap_err().to_string().starts_with("payload must be"));
 }
 
@@ -355,7 +354,7 @@ fn packets_are_found_in_noise_that_qpsk_can_bear() {
     let mut found = Vec::new();
     for snr_db in [4.0, 6.0, 10.0] {
         let mut stream = signals.concat();
-        shift(&mut stream, 0.7 * config.coarse_range() / config.output_rate(), 0.0);
+        shift(&mut stream, 0.7 * 2.0 * config.carrier_spacing() / config.output_rate(), 0.0);
         add_noise(&mut stream, 10f64.powf(-snr_db / 10.0), &mut rng);
         found.push(Receiver::new(config.clone()).unwrap().receive(&stream).len());
     }

@@ -132,7 +132,7 @@ fn the_curve_is_learned_from_what_is_read() {
                 let packets = receiver.receive(&samples);
                 assert!(packets.len() <= 1);
                 for packet in packets.iter().filter(|_| n >= 20) {
-                    errors[i] += packet.ber(&payload).errors();
+                    errors[i] += packet.ber(&payload).errors;
                     read[i] += u32::from(packet.data.as_ref() == Some(&data));
                 }
             }
@@ -167,7 +167,7 @@ fn a_linear_link_is_read_as_well_as_by_one_tap_and_what_is_read_does_not_depend_
     assert!(whole.iter().zip(&pieces).all(|(a, b)| a.points == b.points && a.data == b.data));
     let one_tap = receiver(false).receive(&stream);
     assert_eq!(whole.len(), one_tap.len());
-    let errors = |packets: &[kaflow::ofdm::Packet]| packets.iter().zip(&frames).map(|(p, f)| p.ber(&f.1).errors()).sum::<u64>();
+    let errors = |packets: &[kaflow::ofdm::Packet]| packets.iter().zip(&frames).map(|(p, f)| p.ber(&f.1).errors).sum::<u64>();
     assert!(errors(&whole) <= errors(&one_tap), "{} {}", errors(&whole), errors(&one_tap));
     for packet in &whole {
         assert!(packet.one_tap.len() == packet.points.len() && packet.variances.len() == packet.points.len());

@@ -65,3 +65,12 @@ pub(crate) fn station() -> Option<Vec<Complex32>> {
     let float = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
     Some(bytes.chunks_exact(8).map(|b| Complex32::new(float(b), float(&b[4..]))).collect())
 }
+
+/// What Bussgang's theorem says of a complex Gaussian signal of rms 1 clipped at magnitude `level`: the output is `gain · input`
+/// plus a distortion that is uncorrelated with the input.
+pub(crate) fn bussgang(level: f64) -> (f64, f64) {
+    let e = libm::exp(-level * level);
+    let gain = 1.0 - e + std::f64::consts::PI.sqrt() / 2.0 * level * libm::erfc(level);
+    // Mean power after clipping is 1 − exp(−level²).
+    (gain, (1.0 - e - gain * gain).max(0.0))
+}

@@ -1,8 +1,6 @@
 //! What filters show of themselves is what they predict with.
 
-mod common;
-
-use common::{channel, noise};
+use super::common::{channel, noise};
 use kaflow::Complex;
 use kaflow::filter::ensemble::{Ensemble, EnsembleConfig};
 use kaflow::filter::*;

@@ -1,8 +1,6 @@
 //! Laws that hold between the filters, over all of them where they hold for all.
 
-mod common;
-
-use common::{channel, noise};
+use super::common::{channel, noise};
 use kaflow::filter::registry::{self, Task, Value, Values};
 use kaflow::filter::*;
 use kaflow::kernel::{Gaussian, Linear};
@@ -13,6 +11,12 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 const TAPS: usize = 4;
+
+fn multinomial_step(f: &[f64], y: usize, s: f64) -> Vec<f64> {
+    let mut alpha = vec![0.0; f.len()];
+    Multinomial::new(s, vec![0.0; f.len()]).unwrap().step(f, y, 1.0, &mut alpha);
+    alpha
+}
 
 /// Every filter for complex targets, in the forms that differ inside: name, and parameters beside the defaults.
 const FORMS: &[(&str, &[(&str, f64)])] = &[
@@ -306,6 +310,13 @@ fn rls_and_kalman_stay_bounded_on_oversampled_input() {
 }
 
 #[test]
+fn standing_still_the_error_vanishes_with_eta_and_moving_there_is_a_best_eta() {
+    assert!(steady_state_error(1e-6, 0.0, 0.1) < 1e-7);
+    assert!(steady_state_error(0.1, 1e-3, 0.1) < steady_state_error(0.01, 1e-3, 0.1));
+    assert!(steady_state_error(0.1, 1e-3, 0.1) < steady_state_error(0.9, 1e-3, 0.1));
+}
+
+#[test]
 fn steady_state_error_agrees_with_a_simulation() {
     // A function in the span of 12 points whose Gram matrix is nearly the identity walks at random; x visits the points at random.
     let (points, noise_variance) = (12usize, 0.05);
@@ -341,9 +352,9 @@ fn steady_state_error_agrees_with_a_simulation() {
 fn forgetting_pulls_towards_the_offset() {
     let kernel = || Gaussian::<f64>::new(0.1).unwrap();
     let far = [Complex::new(100.0, 0.0)];
-    let mut counts = poisson_klms(kernel(), Poisson::new(0.5, 3f64.ln()).unwrap(), 0.9, Evict::default(), 1).unwrap();
-    let mut bits = bernoulli_klms(kernel(), Bernoulli::new(5.0, -2.0).unwrap(), 0.9, Evict::default(), 1).unwrap();
-    let mut classes = multinomial_klms(kernel(), Multinomial::new(5.0, vec![0.0, 1.0, 2.0]).unwrap(), 0.9, Evict::default(), 1).unwrap();
+    let mut counts = bayesian_klms(kernel(), Poisson::new(0.5, 3f64.ln()).unwrap(), 0.9, Evict::default(), 1).unwrap();
+    let mut bits = bayesian_klms(kernel(), Bernoulli::new(5.0, -2.0).unwrap(), 0.9, Evict::default(), 1).unwrap();
+    let mut classes = bayesian_klms(kernel(), Multinomial::new(5.0, vec![0.0, 1.0, 2.0]).unwrap(), 0.9, Evict::default(), 1).unwrap();
     for _ in 0..10 {
         counts.adapt(&[Complex::new(0.0, 0.0)], 20.0);
         bits.adapt(&[Complex::new(0.0, 0.0)], true);
@@ -367,9 +378,8 @@ fn forgetting_pulls_towards_the_offset() {
 #[test]
 fn discrete_filters_save_and_restore() {
     let kernel = || Gaussian::new(0.5).unwrap();
-    let make = || {
-        multinomial_klms(kernel(), Multinomial::new(2.0, vec![0.0; 3]).unwrap(), 0.99, Evict { budget: Some(20), floor: None }, 1).unwrap()
-    };
+    let make =
+        || bayesian_klms(kernel(), Multinomial::new(2.0, vec![0.0; 3]).unwrap(), 0.99, Evict { budget: Some(20), floor: None }, 1).unwrap();
     let x = noise(13, 100);
     let mut whole = make();
     let mut first = make();

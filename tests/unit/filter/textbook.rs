@@ -1,8 +1,6 @@
 //! The library against the recursions as the literature writes them: no running scale, no planes, no shortcuts.
 
-mod common;
-
-use common::{channel, noise};
+use super::common::{channel, noise};
 use kaflow::Complex64;
 use kaflow::filter::*;
 use kaflow::kernel::{Equivariant, Gaussian, Hammerstein, Kernel, Linear, Polynomial};

@@ -1,8 +1,6 @@
 //! Every filter against reference predictions: float64 numpy and KAFBOX in Octave.
 
-mod common;
-
-use common::Table;
+use super::common::Table;
 use kaflow::Complex;
 use kaflow::filter::*;
 use kaflow::kernel::{Gaussian, Hammerstein};
@@ -91,7 +89,7 @@ fn poisson_reproduces_the_reference_rates() {
     let p = &table.about["params"];
     let kernel = Gaussian::new((number(p, "c") / 2.0).sqrt()).unwrap();
     let model = Poisson::new(number(p, "sd2"), 0.0).unwrap();
-    let mut filter = poisson_klms(kernel, model, number(p, "lambda"), Evict::default(), 1).unwrap();
+    let mut filter = bayesian_klms(kernel, model, number(p, "lambda"), Evict::default(), 1).unwrap();
     let (x, y, expected) = (table.column("x_deg").unwrap(), table.column("y").unwrap(), table.column("pred_rate").unwrap());
     for i in 0..x.len() {
         let rate = filter.adapt(&[Complex::new(x[i], 0.0)], y[i]);
@@ -105,7 +103,7 @@ fn bernoulli_reproduces_the_reference_probabilities() {
     let p = &table.about["params"];
     let kernel = Gaussian::new((number(p, "c") / 2.0).sqrt()).unwrap();
     let model = Bernoulli::new(number(p, "sd2"), 0.0).unwrap();
-    let mut filter = bernoulli_klms(kernel, model, number(p, "lambda"), Evict::default(), 2).unwrap();
+    let mut filter = bayesian_klms(kernel, model, number(p, "lambda"), Evict::default(), 2).unwrap();
     let (y, expected) = (table.column("y").unwrap(), table.column("pred_prob").unwrap());
     for (i, x) in table.inputs().iter().enumerate() {
         let prob = filter.adapt(x, y[i] != 0.0);

@@ -1,8 +1,6 @@
 //! The Hammerstein kernel as it comes on streams: how well it tracks, on vectors of several antennas, and with steps that are too large.
 
-mod common;
-
-use common::shared;
+use super::common::shared;
 use kaflow::channel::{Doppler, Scenario, TestBed};
 use kaflow::filter::registry::{self, Value, Values};
 use kaflow::filter::{Evict, Filter, Guard, KrlsT, Tracker, Window, fklms, klms, qklms};
@@ -101,7 +99,7 @@ fn a_step_that_depends_on_the_data_is_bounded_and_counted() {
 }
 
 fn noise(seed: u64, n: usize) -> Vec<Complex<f64>> {
-    common::noise(seed, n)
+    super::common::noise(seed, n)
 }
 
 #[test]
