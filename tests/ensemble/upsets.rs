@@ -1,5 +1,6 @@
 //! What it survives: jumps, steps, silence, glitches, inputs that excite next to nothing.
 
+use kaflow::channel::{Doppler, Scenario, TestBed};
 use kaflow::filter::{Guard, Tracker};
 use kaflow::{Complex, Complex32};
 
@@ -60,17 +61,38 @@ fn power_steps_are_survived() {
 
 #[test]
 fn level_steps_of_both_streams_are_over_within_two_thousand_samples() {
-    let (tx, rx) = simulated("d", 1, 1e-3, 30_000);
-    let quiet = track(&mut ensemble(), &tx, &rx);
-    for step_db in [-60.0, -40.0, -20.0, -12.0, -6.0, 6.0, 12.0, 20.0, 40.0, 60.0] {
-        // Down and up again, or the other way round.
-        let gain = |n: usize| if (10_000..20_000).contains(&n) { 10f32.powf(step_db / 20.0) } else { 1.0 };
-        let scale = |stream: &[Complex32]| -> Vec<Complex32> { stream.iter().enumerate().map(|(n, z)| z * gain(n)).collect() };
-        let run = track(&mut ensemble(), &scale(&tx), &scale(&rx));
-        for from in [12_000, 22_000] {
-            let (nmse, without) = (run.nmse(from..from + 8000), quiet.nmse(from..from + 8000));
-            println!("both streams by {step_db} dB, from 2000 samples after step {}: {nmse:.2} dB, without {without:.2} dB", from / 10_000);
-            assert!(nmse < without + 1.0, "{step_db} dB, from {from}: {nmse} and {without}");
+    for seed in 1..=4 {
+        let (tx, rx) = simulated("d", seed, 1e-3, 30_000);
+        let quiet = track(&mut ensemble(), &tx, &rx);
+        for step_db in [-60.0, -40.0, -20.0, -12.0, -6.0, 6.0, 12.0, 20.0, 40.0, 60.0] {
+            // Down and up again, or the other way round.
+            let gain = |n: usize| if (10_000..20_000).contains(&n) { 10f32.powf(step_db / 20.0) } else { 1.0 };
+            let scale = |stream: &[Complex32]| -> Vec<Complex32> { stream.iter().enumerate().map(|(n, z)| z * gain(n)).collect() };
+            let run = track(&mut ensemble(), &scale(&tx), &scale(&rx));
+            for from in [12_000, 22_000] {
+                let (nmse, without) = (run.nmse(from..from + 8000), quiet.nmse(from..from + 8000));
+                println!("both streams by {step_db} dB, seed {seed}, from {from}: {nmse:.2} dB, without {without:.2} dB");
+                assert!(nmse < without + 0.3, "{step_db} dB, seed {seed}, from {from}: {nmse} and {without}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_channel_that_speeds_up_and_slows_down_is_followed_as_by_one_who_has_seen_nothing_else() {
+    for (preset, seed) in [("d", 1), ("b", 2)] {
+        let mut scenario = Scenario { seed, samples: 120_000, ..Scenario::preset(preset).unwrap() };
+        if let Some(fading) = &mut scenario.fading {
+            fading.doppler = Doppler::Points(vec![(0, 3e-6), (30_000, 3e-6), (35_000, 2e-3), (70_000, 2e-3), (75_000, 3e-6)]);
+        }
+        let mut chunk = TestBed::run(&scenario).unwrap();
+        let (tx, rx) = (chunk.tx.remove(0), chunk.rx.remove(0));
+        let run = track(&mut ensemble(), &tx, &rx);
+        for (what, from) in [("fast", 40_000), ("slow again", 80_000)] {
+            let fresh = track(&mut ensemble(), &tx[from..], &rx[from..]);
+            let (old, new) = (run.nmse(from + 8000..from + 30_000), fresh.nmse(8000..30_000));
+            println!("{preset}, {what}: {old:.2} dB, one that begins there {new:.2} dB");
+            assert!(old < new + 0.05, "{preset}, {what}: {old} and {new}");
         }
     }
 }

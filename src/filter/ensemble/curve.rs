@@ -165,6 +165,8 @@ impl<T: Real> Curve<T> {
     /// The unit of the input grew by `ratio`: stretches the curve along and forgets how sure it was. Returns the factor that goes into the taps.
     pub(super) fn stretch(&mut self, ratio: f64) -> Complex64 {
         let old = self.theta;
+        // Products with taps in the old unit: how sure the curve is would be a million times off.
+        self.last = [Complex64::default(); POINTS];
         let stretched: [Complex64; POINTS] = std::array::from_fn(|j| gain(&old, ((j as f64 - 1.0) * STEP * ratio).abs()));
         let factor: Complex64 = stretched.iter().zip(mean()).map(|(t, m)| t * m).sum();
         if factor.norm_sqr() < 1e-12 {

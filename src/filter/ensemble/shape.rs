@@ -72,12 +72,6 @@ impl<T: Real> Shape<T> {
         }
     }
 
-    /// The power of the input has changed by `factor`.
-    pub(super) fn scale(&mut self, factor: f64) {
-        self.covariance.scale(factor);
-        self.tau *= factor;
-    }
-
     /// Takes in a window of the curve's outputs, newest first.
     pub(super) fn observe(&mut self, u: &[Complex64]) {
         self.count = (self.count + 1.0).min(WINDOW);

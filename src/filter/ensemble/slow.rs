@@ -53,7 +53,7 @@ impl<T: Real> Ensemble<T> {
             Change::None => {}
         }
         let eager = self.clock.since_change < EAGER;
-        if learn && self.running[0] && self.clock.learned > WARM_UP && (eager || self.clock.at == BLOCK && self.is_slow_turn()) {
+        if learn && self.running[0] && self.clock.since_change > WARM_UP && (eager || self.clock.at == BLOCK && self.is_slow_turn()) {
             bent |= self.curve.solve(self.level);
         }
         if self.clock.at == BLOCK {
@@ -242,10 +242,5 @@ impl<T: Real> Ensemble<T> {
         let factor = self.curve.stretch(ratio);
         self.acquisition.scale(factor);
         self.lanes.scale(factor);
-        self.shape.scale(1.0 / factor.norm_sqr());
-        let square = T::of(factor.norm_sqr());
-        for row in [&mut self.lanes.p11, &mut self.lanes.p12, &mut self.lanes.p22] {
-            row.0.iter_mut().for_each(|p| *p *= square);
-        }
     }
 }

@@ -54,7 +54,7 @@ impl<T: Real> Ensemble<T> {
             };
             let acquiring = lanes && self.acquisition.left > 0;
             let eager = self.clock.since_change < EAGER;
-            let curve = learn && lanes && self.clock.learned >= WARM_UP && (eager || self.clock.wait == 0);
+            let curve = learn && lanes && self.clock.since_change >= WARM_UP && (eager || self.clock.wait == 0);
             if curve && (self.average.phase == 0 || !eager) {
                 let mut taps = std::mem::take(&mut self.taps);
                 self.heaviest(&mut taps);
