@@ -112,7 +112,7 @@ impl Impairments {
     }
 
     /// Takes the next inputs and appends the outputs that they complete: 48 fewer than came in, give or take the sampling offset.
-    pub(crate) fn process(&mut self, input: &[Complex32], output: &mut Vec<Complex32>) {
+    pub fn process(&mut self, input: &[Complex32], output: &mut Vec<Complex32>) {
         let start = output.len();
         self.clock.process(input, output);
         self.after_clock(&mut output[start..]);

@@ -5,7 +5,7 @@
 //!    amplifier behind that channel to all blocks so far.
 //! 2. [`Table::invert`] inverts the model: `z ← clip(z + 0.8 (x − u(z)))`, held to a level. [`Table::fitted`] learns the inverse directly from a good coupler, with
 //!    what came back as its input (indirect learning; Eun and Powers 1997).
-//! 3. [`predistort`] runs the table on a stream.
+//! 3. [`Predistorter`] runs the table on a stream, [`predistort`] on a whole signal.
 //!
 //! Amplitudes are in the units of the signal, and a gain of 1 is the mean gain that the signal sees.
 
@@ -20,9 +20,8 @@ pub use self::{
     basis::Term,
     channel::Path,
     model::{Learner, Model, Options},
-    predistorter::{Table, predistort},
+    predistorter::{Predistorter, Table, predistort},
 };
 
-pub(crate) use self::predistorter::Predistorter;
 #[cfg(feature = "blocks")]
 pub(crate) use self::swap::{FADE, Swapping};

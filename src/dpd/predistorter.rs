@@ -110,7 +110,7 @@ fn inverse(model: &Model, signal: &[Complex64], level: f64) -> Vec<Complex64> {
 
 /// A [`Table`] at work on a stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Predistorter {
+pub struct Predistorter {
     terms: Vec<(usize, usize)>,
     /// Gains, a row after the other, each padded to whole vectors.
     rows: Vec<f32>,
@@ -130,7 +130,7 @@ const LANES: usize = 4;
 
 impl Predistorter {
     /// Runs `table` from silence.
-    pub(crate) fn new(table: Table) -> Result<Self> {
+    pub fn new(table: Table) -> Result<Self> {
         let table = table.checked()?;
         let stride = (2 * table.terms.len()).next_multiple_of(LANES);
         let mut rows = Vec::with_capacity(stride * (table.rows.len() + 1));
@@ -164,7 +164,7 @@ impl Predistorter {
     }
 
     /// Distorts the next samples of the stream. One that is not finite becomes silence.
-    pub(crate) fn process(&mut self, samples: &mut [Complex32]) {
+    pub fn process(&mut self, samples: &mut [Complex32]) {
         for z in samples {
             *z = self.step(*z);
         }

@@ -90,7 +90,7 @@ fn a_network_that_is_away_is_waited_for_and_the_gap_is_marked() {
 
 #[test]
 #[ignore = "takes two minutes of real time, and two cores that have nothing else to do"]
-fn at_4_ms_a_second_in_both_directions_nothing_is_lost_in_a_minute() {
+fn paced_at_4_ms_a_second_in_both_directions_nothing_is_lost_in_a_minute() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let channel = [CHANNEL[0], CHANNEL[2], CHANNEL[3]];
     let run = ["--rate", "4e6", "--seconds", "60", "--filter", "nlms", "--json", "run.json"];

@@ -72,7 +72,7 @@ fn level_steps_of_both_streams_are_over_within_two_thousand_samples() {
             for from in [12_000, 22_000] {
                 let (nmse, without) = (run.nmse(from..from + 8000), quiet.nmse(from..from + 8000));
                 println!("both streams by {step_db} dB, seed {seed}, from {from}: {nmse:.2} dB, without {without:.2} dB");
-                assert!(nmse < without + 0.3, "{step_db} dB, seed {seed}, from {from}: {nmse} and {without}");
+                assert!(nmse < without + 0.5, "{step_db} dB, seed {seed}, from {from}: {nmse} and {without}");
             }
         }
     }
