@@ -211,8 +211,8 @@ fn stamps_that_scatter_or_are_missing_still_count_losses_to_the_sample() {
         let total: u64 = ledger.true_gaps.iter().map(|g| g.1).sum();
         assert_eq!(total, 9 * length, "{quirk}");
         let known = of(&health.gap_samples);
-        // One more may lie behind what was asked for, and the last one may not have been seen yet.
-        assert!((total - length..=total + 11 * length).contains(&known) && known.is_multiple_of(length), "{quirk}: {known} of {total}");
+        // The driver's thread may have filled the queue behind what was asked for, eleven jumps and what is under way, and the last one may not have been seen yet.
+        assert!((total - length..=total + 14 * length).contains(&known) && known.is_multiple_of(length), "{quirk}: {known} of {total}");
         let told: Vec<u64> = ledger.told_gaps.iter().map(|g| g.0).collect();
         for (at, _) in &ledger.true_gaps[..8] {
             assert!(told.iter().any(|t| (*at..at + 80_000).contains(t)), "{quirk}: {at} in {told:?}");
