@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use num_complex::Complex32;
+use num_complex::{Complex32, Complex64};
 
 use crate::filter::Portrait;
 
@@ -29,13 +29,22 @@ pub struct Stretch {
     pub target: Vec<Complex32>,
     /// What it predicted.
     pub prediction: Vec<Complex32>,
-    /// Taps and nonlinearity before every [`PIECE`](Self::PIECE) samples; none of a filter that has neither.
+    /// The taps before every [`PIECE`](Self::PIECE) samples; none of a filter that shows nothing.
+    pub taps: Vec<Vec<Complex64>>,
+    /// All that it shows, before every [`SCENE`](Self::SCENE) samples.
     pub portraits: Vec<Portrait>,
 }
 
 impl Stretch {
-    /// Samples between two portraits: over so few hardly any channel moves.
+    /// Samples from taps to taps: over so few hardly any channel moves.
     pub(crate) const PIECE: usize = 32;
+    /// And from portrait to portrait: what is slower than taps.
+    pub(crate) const SCENE: usize = 512;
+
+    /// The nonlinearity that was learned by the end; empty of a filter without one.
+    pub(crate) fn gain(&self) -> &[(f64, Complex64)] {
+        self.portraits.last().map_or(&[], |portrait| &portrait.gain)
+    }
 
     /// `target − prediction`.
     pub(crate) fn error(&self) -> Vec<Complex32> {
@@ -80,16 +89,21 @@ impl Scope {
     }
 
     /// To be called before samples are tracked, `time` being the number of samples before them.
-    pub(super) fn begin(&mut self, time: u64, portrait: impl FnOnce() -> Portrait) {
-        if self.wait == 0 && self.now.target.len().is_multiple_of(Stretch::PIECE) {
-            if self.now.target.is_empty() {
-                self.now.start = time;
-            }
-            if !self.blank {
-                let portrait = Portrait { weights: Vec::new(), ..portrait() };
-                self.blank = portrait == Portrait::default();
-                self.now.portraits.push(portrait);
-            }
+    pub(super) fn begin(&mut self, time: u64, portrait: impl FnOnce() -> Portrait, taps: impl FnOnce() -> Vec<Complex64>) {
+        let length = self.now.target.len();
+        if self.wait > 0 || !length.is_multiple_of(Stretch::PIECE) {
+            return;
+        }
+        if length == 0 {
+            self.now.start = time;
+        }
+        if !self.blank && length.is_multiple_of(Stretch::SCENE) {
+            let portrait = Portrait { weights: Vec::new(), ..portrait() };
+            self.blank = portrait == Portrait::default();
+            self.now.portraits.push(portrait);
+        }
+        if !self.blank {
+            self.now.taps.push(taps());
         }
     }
 

@@ -120,7 +120,7 @@ impl<T: Tracker<f32>> Core<T> {
             let room = self.series.to_boundary().min(to_freeze).min(to_snapshot).min(to_portrait).min(HOT as u64) as usize;
             let span = at..gaps.peek().map_or(rx.len(), |gap| gap.0).min(rx.len()).min(at + room);
             for scope in self.observed.iter_mut().flat_map(Observed::scopes) {
-                scope.begin(self.series.samples() + self.gap_samples, || self.tracker.portrait());
+                scope.begin(self.series.samples() + self.gap_samples, || self.tracker.portrait(), || self.tracker.response());
             }
             let p = &mut prediction[span.clone()];
             if self.bypass {
@@ -136,7 +136,7 @@ impl<T: Tracker<f32>> Core<T> {
             if row {
                 self.spread.push(&self.series.last());
                 if let Some(observed) = &mut self.observed {
-                    observed.taps.offer(self.series.samples(), || self.tracker.portrait().taps);
+                    observed.taps.offer(self.series.samples(), || self.tracker.response());
                 }
                 let r = self.report();
                 due.push(message::map([

@@ -1,6 +1,8 @@
 //! What happens at samples that are no numbers, at gaps, and while learning is switched off: decided here for every tracker.
 
 use num_complex::Complex;
+#[cfg(feature = "blocks")]
+use num_complex::Complex64;
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 
@@ -154,6 +156,12 @@ impl<T: Real, F: Tracker<T>> Guard<T, F> {
     /// What the tracker has learned so far, to look at. Allocates.
     pub fn portrait(&self) -> Portrait {
         self.tracker.portrait()
+    }
+
+    /// The taps of its portrait alone.
+    #[cfg(feature = "blocks")]
+    pub(crate) fn response(&self) -> Vec<Complex64> {
+        self.tracker.response()
     }
 }
 

@@ -79,7 +79,7 @@ pub(crate) use self::kernel_filter::{Admit, Dynamics, KernelFilter};
 #[cfg(any(feature = "cli", test))]
 pub(crate) use self::recipes::steady_state_error;
 
-use num_complex::Complex;
+use num_complex::{Complex, Complex64};
 
 use self::windowed::ToWindowed;
 use crate::{Error, Real, Result, error::require, real::finite, state};
@@ -187,6 +187,11 @@ pub trait Tracker<T: Real>: Adaptive {
     fn portrait(&self) -> Portrait {
         Portrait::default()
     }
+
+    /// The taps of the [`portrait`](Self::portrait) alone, for those who look often.
+    fn response(&self) -> Vec<Complex64> {
+        self.portrait().taps
+    }
 }
 
 impl<A: Adaptive + ?Sized> Adaptive for Box<A> {
@@ -243,6 +248,9 @@ impl<T: Real, F: Tracker<T> + ?Sized> Tracker<T> for Box<F> {
     }
     fn portrait(&self) -> Portrait {
         (**self).portrait()
+    }
+    fn response(&self) -> Vec<Complex64> {
+        (**self).response()
     }
 }
 

@@ -75,28 +75,28 @@ fn level(session: &Session<'_>, config: &RadioConfig, gain: f64) -> Result<(Leve
     Ok((level, outcome.fault))
 }
 
-/// Portraits over which taps are averaged, at most: as many as leave the least error.
+/// Moments over which taps are averaged, at most: as many as leave the least error.
 const AVERAGED: [usize; 4] = [4, 16, 64, 256];
 
 /// What a filter with taps and no curve would have predicted with calmer taps: those of one that learns fast tremble with every sample, at the large ones most, and what they leave looks like a
 /// curve then.
 fn steadied(stretch: &Stretch) -> Stretch {
-    let taps: Vec<&[Complex64]> = stretch.portraits.iter().map(|portrait| &portrait.taps[..]).collect();
+    let taps = &stretch.taps;
     let count = taps.first().map_or(0, |taps| taps.len());
-    if count == 0 || stretch.portraits.iter().any(|p| p.taps.len() != count || !p.gain.is_empty()) {
+    if count == 0 || taps.iter().any(|taps| taps.len() != count) || !stretch.gain().is_empty() {
         return stretch.clone();
     }
     let energy = |s: &Stretch| s.error()[s.target.len() / 2..].iter().map(|e| f64::from(e.norm_sqr())).sum::<f64>();
     let calmer = |width: usize| {
         let mut calm = stretch.clone();
-        for (k, portrait) in calm.portraits.iter_mut().enumerate() {
+        for (k, calm) in calm.taps.iter_mut().enumerate() {
             let around = &taps[k.saturating_sub(width / 2)..taps.len().min(k + width / 2 + 1)];
             let mean = |l: usize| around.iter().map(|taps| taps[l]).sum::<Complex64>() / around.len() as f64;
-            portrait.taps = (0..count).map(mean).collect();
+            *calm = (0..count).map(mean).collect();
         }
         for t in count - 1..stretch.target.len() {
-            let Some(portrait) = calm.portraits.get(t / Stretch::PIECE) else { break };
-            let sum: Complex64 = portrait.taps.iter().zip(stretch.input[..=t].iter().rev()).map(|(h, x)| h * wide(*x)).sum();
+            let Some(taps) = calm.taps.get(t / Stretch::PIECE) else { break };
+            let sum: Complex64 = taps.iter().zip(stretch.input[..=t].iter().rev()).map(|(h, x)| h * wide(*x)).sum();
             calm.prediction[t] = Complex32::new(sum.re as f32, sum.im as f32);
         }
         calm

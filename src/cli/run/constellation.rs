@@ -8,7 +8,7 @@ use crate::metrics::Evm;
 use crate::ofdm::{Config, Constellation, Demodulator};
 
 /// Points of a picture: more only hide one another.
-const MOST: usize = 4000;
+pub(super) const MOST: usize = 4000;
 
 /// Constellation points of the same data carriers.
 #[derive(Default)]
@@ -41,8 +41,8 @@ impl Points {
     }
 }
 
-/// The last points of a stretch; nothing where the waveform is not known, or no two symbols of it are there.
-pub(super) fn points(subject: &Subject, stretch: &Stretch) -> Option<Points> {
+/// The last points of a stretch, at most so many; nothing where the waveform is not known, or no two symbols of it are there.
+pub(super) fn points(subject: &Subject, stretch: &Stretch, most: usize) -> Option<Points> {
     let Waveform { config, sent: order } = subject.waveform.as_ref()?;
     // The filters' input is in advance; from here on both streams count alike.
     let late = vec![Complex32::default(); subject.advance];
@@ -59,9 +59,11 @@ pub(super) fn points(subject: &Subject, stretch: &Stretch) -> Option<Points> {
         let estimate = if subject.equalize { carriers.at(&stretch.prediction, at) } else { Vec::new() };
         Symbol { at, sent: carriers.at(sent, at), received: carriers.at(received, at), estimate }
     };
-    let all: Vec<Symbol> = starts.iter().map(&mut symbol).collect();
+    let shown = (most / config.data_carriers().max(1)).max(1);
+    let needed = starts.len().saturating_sub(shown + MEMORIES[MEMORIES.len() - 1]);
+    let all: Vec<Symbol> = starts[needed..].iter().map(&mut symbol).collect();
     // How long a channel stands still nobody knows: a receiver is as good as its best guess.
-    let tried = MEMORIES.map(|memory| demodulate(config, &carriers.demodulator, &all, memory));
+    let tried = MEMORIES.map(|memory| demodulate(config, &carriers.demodulator, &all, shown, memory));
     let best = tried.into_iter().filter(|p| !p.one_tap.is_empty());
     best.min_by(|a, b| a.received_evm().rms().total_cmp(&b.received_evm().rms()))
 }
@@ -77,12 +79,12 @@ struct Symbol {
     estimate: Vec<Complex32>,
 }
 
-/// The points of the last symbols, by the gains of up to `memory` symbols that each follows at once.
-fn demodulate(config: &Config, demodulator: &Demodulator, symbols: &[Symbol], memory: usize) -> Points {
+/// The points of the last `shown` symbols, by the gains of up to `memory` symbols that each follows at once.
+fn demodulate(config: &Config, demodulator: &Demodulator, symbols: &[Symbol], shown: usize, memory: usize) -> Points {
     let (ideal, data) = (Constellation::new(config.modulation), demodulator.data_slots());
     let pilots: Vec<usize> = (0..config.active).filter(|slot| !data.contains(slot)).collect();
     let mut points = Points::default();
-    let first = symbols.len().saturating_sub(MOST / config.data_carriers().max(1)).max(1);
+    let first = symbols.len().saturating_sub(shown).max(1);
     for (n, now) in symbols.iter().enumerate().skip(first) {
         let follows = |k: &usize| symbols[*k].at + (n - k) * config.symbol_samples() == now.at;
         let before = (n.saturating_sub(memory)..n).rev().take_while(follows).map(|k| &symbols[k]);
@@ -98,11 +100,11 @@ fn demodulate(config: &Config, demodulator: &Demodulator, symbols: &[Symbol], me
         let turn = if turn.norm() > 0.0 { turn / turn.norm() } else { Complex32::new(1.0, 0.0) };
         for &slot in data {
             let one_tap = now.received[slot] / (gains[slot] * turn);
-            if one_tap.norm().is_finite() && now.estimate.get(slot).is_none_or(|z| z.norm().is_finite()) {
+            if one_tap.is_finite() && now.estimate.get(slot).is_none_or(|z| z.is_finite()) {
                 points.one_tap.push(one_tap);
                 points.equalised.extend(now.estimate.get(slot));
                 points.ideal.push(ideal.points()[ideal.decide(now.sent[slot])]);
-                points.strength.push(gains[slot].norm());
+                points.strength.push(gains[slot].norm_sqr().sqrt());
             }
         }
     }

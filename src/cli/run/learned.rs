@@ -11,7 +11,6 @@ use super::{
 use crate::{
     Result,
     blocks::Stretch,
-    filter::Portrait,
     metrics::am_curve,
     plot::{self, AmplifierCurve, Figure, Mark, Part, Taps, Weights, am_am_pm, taps_over_time},
 };
@@ -104,7 +103,7 @@ pub(super) fn curve_and_dots(
 
 /// The curve that a filter had learned at the end of a stretch; none of a filter without.
 fn curve_of(stretch: &Stretch) -> Option<&[(f64, Complex64)]> {
-    stretch.portraits.last().map(|portrait| &portrait.gain[..]).filter(|gain| !gain.is_empty())
+    Some(stretch.gain()).filter(|gain| !gain.is_empty())
 }
 
 fn wide(z: Complex32) -> Complex64 {
@@ -174,20 +173,20 @@ fn cut(curve: &mut AmplifierCurve, reach: f64) {
 /// errors are all noise.
 pub(in crate::cli) fn without_channel(stretch: &Stretch) -> Vec<(Complex64, Complex64)> {
     let error = stretch.error();
-    let strength = |portrait: &Portrait| portrait.taps.iter().map(|h| h.norm_sqr()).sum::<f64>();
-    let half = stretch.portraits.len() / 2;
-    let mut strengths: Vec<f64> = stretch.portraits[half..].iter().map(strength).collect();
+    let strength = |taps: &[Complex64]| taps.iter().map(|h| h.norm_sqr()).sum::<f64>();
+    let (half, gain) = (stretch.taps.len() / 2, stretch.gain());
+    let mut strengths: Vec<f64> = stretch.taps[half..].iter().map(|taps| strength(taps)).collect();
     strengths.sort_by(f64::total_cmp);
     let median = strengths.get(strengths.len() / 2).copied().unwrap_or(0.0);
     let mut pairs = Vec::new();
     for t in half * Stretch::PIECE..stretch.input.len() {
-        let (x, Some(portrait)) = (wide(stretch.input[t]), stretch.portraits.get(t / Stretch::PIECE)) else { break };
-        let (h, power) = (&portrait.taps, strength(portrait));
+        let (x, Some(h)) = (wide(stretch.input[t]), stretch.taps.get(t / Stretch::PIECE)) else { break };
+        let power = strength(h);
         if power < median || t + h.len() > error.len() || power == 0.0 {
             continue;
         }
         let correction: Complex64 = h.iter().zip(&error[t..]).map(|(h, &e)| h.conj() * wide(e)).sum();
-        pairs.push((x, x * gain_at(&portrait.gain, x.norm()) + correction / power));
+        pairs.push((x, x * gain_at(gain, x.norm_sqr().sqrt()) + correction / power));
     }
     pairs
 }

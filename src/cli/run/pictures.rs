@@ -103,7 +103,7 @@ fn spectra(subject: &Subject, best: &Tracked<'_>) -> Result<Option<Picture>> {
 /// The symbols that one tap for each carrier finds, and those that the best filter finds where it equalises.
 fn symbols(subject: &Subject, best: &Tracked<'_>) -> Option<Picture> {
     let config = &subject.waveform.as_ref()?.config;
-    let points = constellation::points(subject, best.stretch()?)?;
+    let points = constellation::points(subject, best.stretch()?, constellation::MOST)?;
     let mut csv = String::from("equaliser,re,im\n");
     let mut cloud = |name: &str, found: &[Complex32], evm: Evm| {
         for z in found {

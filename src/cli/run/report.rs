@@ -277,6 +277,6 @@ pub(in crate::cli) fn escape(text: &str) -> String {
 /// The error vectors of what was received, where the waveform is known.
 #[cfg_attr(not(feature = "radio"), allow(dead_code))]
 pub(in crate::cli) fn evm_percent(subject: &Subject, filters: &[Tracked<'_>]) -> Option<f64> {
-    let points = super::constellation::points(subject, filters.first()?.stretch()?)?;
+    let points = super::constellation::points(subject, filters.first()?.stretch()?, super::constellation::MOST)?;
     Some(points.received_evm().percent())
 }

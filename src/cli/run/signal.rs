@@ -42,7 +42,7 @@ pub(super) fn figures(subject: &Subject, best: Option<&Tracked<'_>>) -> Map<Stri
             figures.insert("aclr_db".into(), json!([lower, upper]));
         }
     }
-    if let Some(points) = constellation::points(subject, stretch) {
+    if let Some(points) = constellation::points(subject, stretch, constellation::MOST) {
         figures.insert("evm_percent".into(), json!(points.received_evm().percent()));
     }
     figures

@@ -281,6 +281,10 @@ impl<T: Real> Tracker<T> for Ensemble<T> {
         }
     }
 
+    fn response(&self) -> Vec<Complex64> {
+        self.taps()
+    }
+
     fn portrait(&self) -> Portrait {
         let mut portrait = Portrait::of_taps(&self.taps());
         let lanes = self

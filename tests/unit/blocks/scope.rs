@@ -4,10 +4,11 @@ use super::*;
 fn push(scope: &mut Scope, from: u64, to: u64) -> u64 {
     let (mut at, mut asked) = (from, 0);
     while at < to {
-        scope.begin(at, || {
+        let taps = || {
             asked += 1;
-            Portrait { taps: vec![Default::default()], ..Portrait::default() }
-        });
+            vec![Default::default()]
+        };
+        scope.begin(at, || Portrait { taps: vec![Default::default()], ..Portrait::default() }, taps);
         let n = scope.to_boundary().min(to - at).min(512);
         let samples: Vec<_> = (at..at + n).map(|i| Complex32::new(i as f32, 0.0)).collect();
         scope.push(&samples, &samples, &samples);
@@ -17,12 +18,12 @@ fn push(scope: &mut Scope, from: u64, to: u64) -> u64 {
 }
 
 #[test]
-fn stretches_are_consecutive_samples_with_a_portrait_for_each_piece_and_seldom() {
+fn stretches_are_consecutive_samples_with_taps_for_each_piece_and_seldom() {
     let mut scope = Scope::now_and_then();
     let asked = push(&mut scope, 0, 4_000_000);
     assert!(asked < 4_000_000 / 512, "{asked}");
     let last = scope.last().unwrap();
-    assert_eq!((last.target.len(), last.portraits.len()), (WHOLE, WHOLE / Stretch::PIECE));
+    assert_eq!((last.target.len(), last.taps.len(), last.portraits.len()), (WHOLE, WHOLE / Stretch::PIECE, WHOLE / Stretch::SCENE));
     assert!(last.start > 2_000_000 && last.input.iter().enumerate().all(|(i, z)| z.re == (last.start + i as u64) as f32));
 }
 

@@ -60,12 +60,10 @@ impl Drawn {
                 frame.section(kind, n, end, psd.db().into_iter().map(|db| db as f32));
             }
         }
-        if let Some(points) = constellation::points(subject, stretch) {
-            let last = |cloud: &[num_complex::Complex32]| {
-                cloud[cloud.len().saturating_sub(CLOUD)..].iter().flat_map(|z| [z.re, z.im]).collect::<Vec<_>>()
-            };
-            frame.section(Kind::OneTap, n, end, last(&points.one_tap));
-            frame.section(Kind::Equalised, n, end, last(&points.equalised));
+        if let Some(points) = constellation::points(subject, stretch, CLOUD) {
+            for (kind, cloud) in [(Kind::OneTap, points.one_tap), (Kind::Equalised, points.equalised)] {
+                frame.section(kind, n, end, cloud.iter().flat_map(|z| [z.re, z.im]));
+            }
         }
         if let Some((measured, curve)) = learned::curve_and_dots(subject, &seen.name, stretch, CLOUD) {
             frame.section(Kind::Dots, n, end, triples(&measured));
@@ -73,17 +71,14 @@ impl Drawn {
                 frame.section(Kind::Curve, n, end, triples(&curve));
             }
         }
-        let at = |k: usize| stretch.start + (k * Stretch::PIECE) as u64;
-        let tables: [(_, _, _, &mut History<_>); 2] = [
-            (Kind::Taps, Kind::TapsOfRun, stretch.portraits.iter().map(|p| flat(&p.taps)).collect::<Vec<_>>(), &mut self.taps),
-            (
-                Kind::Members,
-                Kind::MembersOfRun,
-                stretch.portraits.iter().map(|p| p.members.iter().map(|m| m.1 as f32).collect()).collect(),
-                &mut self.members,
-            ),
+        let taps: Vec<Vec<f32>> = stretch.taps.iter().map(|taps| flat(taps)).collect();
+        let members = stretch.portraits.iter().map(|p| p.members.iter().map(|m| m.1 as f32).collect()).collect();
+        let tables = [
+            (Kind::Taps, Kind::TapsOfRun, taps, Stretch::PIECE, &mut self.taps),
+            (Kind::Members, Kind::MembersOfRun, members, Stretch::SCENE, &mut self.members),
         ];
-        for (kind, of_run, rows, history) in tables {
+        for (kind, of_run, rows, step, history) in tables {
+            let at = |k: usize| stretch.start + (k * step) as u64;
             if let Some(last) = rows.last().filter(|last| !last.is_empty()) {
                 history.offer(end, last.clone());
                 frame.table(of_run, n, end, &padded(history.moments().to_vec()));

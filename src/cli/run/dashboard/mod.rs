@@ -23,7 +23,7 @@ use crate::serve::{Screen, Server};
 use crate::{Error, Result};
 
 /// Between two looks of a run that is served.
-pub(in crate::cli) const EVERY: Duration = Duration::from_millis(80);
+pub(in crate::cli) const EVERY: Duration = Duration::from_millis(90);
 
 /// Whether and where a run is shown.
 #[derive(clap::Args, Clone)]
