@@ -59,6 +59,7 @@
 
 pub(crate) mod calls;
 pub(crate) mod client;
+pub(crate) mod sockets;
 
 // The simulated radio, which a build for real ones alone can do without.
 #[cfg(feature = "soapy")]

@@ -89,6 +89,20 @@ fn a_network_that_is_away_is_waited_for_and_the_gap_is_marked() {
 }
 
 #[test]
+fn a_host_that_dies_and_is_started_again_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = device(&[CHANNEL[0], CHANNEL[2], CHANNEL[3]]);
+    let mut run = vec!["live", "--device", &device, "--rate", "2e5", "--seconds", "25", "--reconnect", "60", "--timeout", "1"];
+    run.extend(["--filter", "nlms", "--json", "run.json"]);
+    let killed = "kill -9 $server; sleep 3; exec timeout 100 SoapySDRServer --bind=tcp://127.0.0.1:55132 >/dev/null 2>&1";
+    let Some((text, code)) = beside_server(&run, folder.path(), Some(killed)) else { return };
+    assert_eq!(code, Some(0), "{text}");
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
+    assert_eq!((&report["radio"]["reconnects"], &report["radio"]["unknown_gaps"]), (&1.0.into(), &1.0.into()), "{text}");
+    assert!(nmse_db(&folder.path().join("run.json"), "nlms") < -3.0, "{text}");
+}
+
+#[test]
 #[ignore = "takes two minutes of real time, and two cores that have nothing else to do"]
 fn paced_at_4_ms_a_second_in_both_directions_nothing_is_lost_in_a_minute() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

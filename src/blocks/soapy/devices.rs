@@ -10,6 +10,7 @@ use super::config::{End, RadioConfig};
 use super::tune::{ReadBack, Rise, check_duplex, settled_rate, tune};
 use crate::radio::calls::{Calls, Of};
 use crate::radio::client::RxStream;
+use crate::radio::sockets::Sockets;
 use crate::{Error, Result, radio};
 
 pub(super) fn refused(device: &str, what: &str, error: &soapysdr::Error) -> Error {
@@ -86,6 +87,8 @@ struct Open {
     tx: Option<Opened>,
     /// The transmitter's gains, until they are set.
     rise: Option<Rise>,
+    /// The connections that their drivers have made.
+    sockets: Sockets,
 }
 
 /// A device, and its other calls. Those are made with a handle of their own that is opened along with it: opening goes through a search, which takes time and may not find a radio in use.
@@ -117,7 +120,7 @@ impl Devices {
 
     /// Opens what is not open.
     pub(super) fn open(&self) -> Result<(Streams, Rates)> {
-        let config = &self.config;
+        let (config, before) = (&self.config, Sockets::now());
         let new = |end: &Option<End>| end.as_ref().map(|end| Opened::new(&end.device)).transpose();
         let rx = new(&config.rx)?;
         let tx = match (&rx, &config.tx) {
@@ -154,13 +157,19 @@ impl Devices {
                 streams.tx = Some((stream, device.clone()));
             }
         }
-        *self.lock() = Open { rx, tx, rise };
+        *self.lock() = Open { rx, tx, rise, sockets: before.since() };
         Ok((streams, rates))
     }
 
     /// Lets go of them.
     pub(super) fn release(&self) {
         drop(std::mem::take(&mut *self.lock()));
+    }
+
+    /// Makes calls return that wait for a peer who is gone; false where there are none.
+    pub(super) fn unplug(&self) -> bool {
+        let sockets = self.lock().sockets.clone();
+        sockets.unplug() > 0
     }
 
     /// One of them, and what it was to be; none where there is none, or while it is lost.

@@ -239,14 +239,23 @@ impl Shared {
         let notice = if self.reunion.wanted() { Duration::from_micros(10 * PATIENCE_US as u64) } else { Duration::ZERO };
         match self.reunion.overdue() {
             Some(by) => by > START,
-            None => self.silent_for(when) > self.timeout.saturating_add(notice),
+            None => self.silent_for(when) > self.timeout.saturating_add(notice) && !self.shaken(),
         }
+    }
+
+    /// Whether a driver that does not return waits for a peer who is gone, and has been told so: it gets as long again.
+    fn shaken(&self) -> bool {
+        let shaken = self.reunion.wanted() && self.devices.unplug();
+        if shaken {
+            self.note(&self.heard);
+            self.note(&self.told);
+        }
+        shaken
     }
 
     /// What to say of a driver that is [stuck](Self::stuck).
     pub(super) fn silence_of(&self, what: &str) -> Error {
         let wait = self.timeout.as_secs_f64();
-        // SoapyRemote does this over TCP when its host dies: it reads the end of the stream for ever.
         let lost = if self.reunion.wanted() { "; its driver does not return, so the radio cannot be opened again: start anew" } else { "" };
         Error::Device(format!(
             "{what} for {wait} s, and its driver does not say why: is the radio, or the host that it is at, still there?{lost}"

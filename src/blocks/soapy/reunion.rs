@@ -114,6 +114,10 @@ impl Shared {
                 state.failure = Some(why);
                 continue;
             }
+            if waiting < running && loss.since.elapsed() > self.timeout {
+                // The others may be in a call that never returns.
+                self.devices.unplug();
+            }
             if waiting >= running && !loss.taken {
                 loss.taken = true;
                 drop(state);

@@ -36,6 +36,7 @@ use crate::iq::State;
 use crate::{Error, Result, files, ofdm};
 use keep_up::KeepUp;
 use linearize::Linearizing;
+use rate::Cost;
 
 /// What runs when nobody says: a linear filter, and one that knows that amplifiers saturate.
 const DEFAULT: [&str; 2] = ["nlms", "ensemble"];
@@ -68,10 +69,8 @@ pub(super) fn run(args: Args) -> Result<()> {
     args.check_outputs(sweep.is_some())?;
     // What is wrong with the rest shows at any rate.
     args.config(args.rate.unwrap_or(1e6))?;
-    let rate = match args.rate.or(args.radio.rx_rate) {
-        Some(rate) => rate,
-        None => rate::sustained(&choices, &frame::make(&args, 1e6, 1e6)?.0.known, args.filters.taps, args.radio.channel.len())?,
-    };
+    let cost = Cost::measure(&choices, &frame::make(&args, 1e6, 1e6)?.0.known, args.filters.taps, args.radio.channel.len())?;
+    let rate = args.rate.or(args.radio.rx_rate).unwrap_or_else(|| cost.sustained(&choices));
     let config = args.config(rate)?;
     let (frame, waveform) = frame::make(&args, args.radio.tx_rate.unwrap_or(rate), args.radio.rx_rate.unwrap_or(rate))?;
     if config.tx.is_some() && !args.allow_clipping {
@@ -81,7 +80,7 @@ pub(super) fn run(args: Args) -> Result<()> {
     allow(&args, &config)?;
     args.output.out.as_deref().map_or(Ok(()), files::make_folder)?;
     let listener = args.listener(waveform.as_ref())?;
-    let session = Session { args: &args, choices: &choices, frame: &frame, waveform, listener, linearizing };
+    let session = Session { args: &args, choices: &choices, frame: &frame, waveform, listener, linearizing, cost };
     match sweep {
         Some(gains) => sweep::run(&session, &config, &gains),
         None => {
@@ -147,6 +146,7 @@ struct Session<'a> {
     waveform: Option<ofdm::Config>,
     listener: Option<Listener>,
     linearizing: Option<Linearizing>,
+    cost: Cost,
 }
 
 impl Session<'_> {
@@ -229,7 +229,8 @@ impl Session<'_> {
         }
         let time = seconds.filter(|_| !config.patient).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let every = if dashboard.is_some() { dashboard::EVERY } else { SECOND };
-        let watch = Watch { every, time: time.map(|time| time.saturating_add(START)), ..Watch::new(interrupt::watch()) };
+        let threads = self.args.threads.threads.or_else(|| self.cost.threads(rate));
+        let watch = Watch { every, time: time.map(|time| time.saturating_add(START)), threads, ..Watch::new(interrupt::watch()) };
         let mut keep_up = KeepUp::new(self.args.adaptive_budget, budgets);
         let mut last = (Instant::now(), 0);
         let source = Source::Radio(Box::new(radio), self.frame.clone(), self.args.amplitude());

@@ -7,7 +7,7 @@ use super::radio::{RadioArgs, Wish};
 use crate::blocks::{RadioConfig, check_device};
 use crate::cli::outputs::Outputs;
 use crate::cli::receive::Listener;
-use crate::cli::run::arguments::{FilterArgs, OutputArgs};
+use crate::cli::run::arguments::{FilterArgs, OutputArgs, ThreadArgs};
 use crate::cli::run::dashboard::ServeArgs;
 use crate::cli::run::report;
 use crate::cli::typed::whole;
@@ -71,6 +71,8 @@ pub(in crate::cli) struct Args {
     /// Shrink the filters' budget when they do not keep up
     #[arg(long)]
     pub(super) adaptive_budget: bool,
+    #[command(flatten)]
+    pub(super) threads: ThreadArgs,
     /// Measure at each transmit gain from A to B dB
     #[arg(long, value_name = "A:B:STEP", allow_hyphen_values = true, conflicts_with = "serve")]
     sweep_tx_gain: Option<String>,

@@ -23,45 +23,67 @@ const PIECE: usize = 4096;
 const SHARE: f64 = 0.6;
 const AROUND: f64 = 80e-9;
 
-/// Measures the filters on a frame that has gone through two paths, says what it found, and gives the highest rate that they sustain on `channels` at once.
-pub(super) fn sustained(choices: &[Choice], frame: &[Complex32], taps: usize, channels: usize) -> Result<f64> {
-    let rx: Vec<Complex32> = (0..frame.len()).map(|n| frame[n] * 0.6 + frame[n.saturating_sub(1)] * Complex32::new(0.0, 0.3)).collect();
-    let mut prediction = vec![Complex32::default(); frame.len()];
-    let (mut slowest, mut all) = (0.0f64, 0.0);
-    for choice in choices {
-        let mut filter = Guard::new(choice.settle(crate::metrics::power(frame), 0)?.1);
-        let (mut best, mut samples, began) = (f64::INFINITY, 0, Instant::now());
-        let mut end = None;
-        while end.is_none_or(|end| Instant::now() < end) {
-            let start = Instant::now();
-            let mut piece = 0;
-            while piece < PIECE {
-                let n = frame.len().min(PIECE - piece);
-                filter.track(&frame[..n], &rx[..n], &mut prediction[..n], None);
-                piece += n;
-                if began.elapsed() > PATIENCE {
-                    break;
+/// What some filters cost, in seconds a sample.
+pub(super) struct Cost {
+    slowest: f64,
+    all: f64,
+    channels: f64,
+}
+
+fn cores() -> f64 {
+    std::thread::available_parallelism().map_or(1, |n| n.get()) as f64
+}
+
+impl Cost {
+    /// Measures the filters on a frame that has gone through two paths.
+    pub(super) fn measure(choices: &[Choice], frame: &[Complex32], taps: usize, channels: usize) -> Result<Self> {
+        let rx: Vec<Complex32> = (0..frame.len()).map(|n| frame[n] * 0.6 + frame[n.saturating_sub(1)] * Complex32::new(0.0, 0.3)).collect();
+        let mut prediction = vec![Complex32::default(); frame.len()];
+        let mut cost = Self { slowest: 0.0, all: 0.0, channels: channels as f64 };
+        for choice in choices {
+            let mut filter = Guard::new(choice.settle(crate::metrics::power(frame), 0)?.1);
+            let (mut best, mut samples, began) = (f64::INFINITY, 0, Instant::now());
+            let mut end = None;
+            while end.is_none_or(|end| Instant::now() < end) {
+                let start = Instant::now();
+                let mut piece = 0;
+                while piece < PIECE {
+                    let n = frame.len().min(PIECE - piece);
+                    filter.track(&frame[..n], &rx[..n], &mut prediction[..n], None);
+                    piece += n;
+                    if began.elapsed() > PATIENCE {
+                        break;
+                    }
+                }
+                samples += piece;
+                match end {
+                    Some(_) => best = best.min(start.elapsed().as_secs_f64() / piece as f64),
+                    None if samples >= START.max(2 * taps) || began.elapsed() > PATIENCE => {
+                        best = start.elapsed().as_secs_f64() / piece as f64;
+                        end = Some(Instant::now() + LOOK);
+                    }
+                    None => {}
                 }
             }
-            samples += piece;
-            match end {
-                Some(_) => best = best.min(start.elapsed().as_secs_f64() / piece as f64),
-                None if samples >= START.max(2 * taps) || began.elapsed() > PATIENCE => {
-                    best = start.elapsed().as_secs_f64() / piece as f64;
-                    end = Some(Instant::now() + LOOK);
-                }
-                None => {}
-            }
+            cost.slowest = cost.slowest.max(best);
+            cost.all += best;
         }
-        slowest = slowest.max(best);
-        all += best;
+        Ok(cost)
     }
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get()) as f64;
-    let work = channels as f64 * (all + AROUND);
-    // A filter is on one core at a time; together they have all of them.
-    let most = SHARE / slowest.max(work / cores);
-    let rate = RATES.into_iter().find(|rate| *rate <= most).unwrap_or(RATES[RATES.len() - 1]);
-    let names: Vec<_> = choices.iter().map(|choice| choice.recipe.name).collect();
-    note!("{} MS/s is what this machine sustains with {}; --rate asks for another", rate / 1e6, names.join(", "));
-    Ok(rate)
+
+    /// The highest rate that they sustain on all channels at once; says so.
+    pub(super) fn sustained(&self, choices: &[Choice]) -> f64 {
+        let work = self.channels * (self.all + AROUND);
+        // A filter is on one core at a time; together they have all of them.
+        let most = SHARE / self.slowest.max(work / cores());
+        let rate = RATES.into_iter().find(|rate| *rate <= most).unwrap_or(RATES[RATES.len() - 1]);
+        let names: Vec<_> = choices.iter().map(|choice| choice.recipe.name).collect();
+        note!("{} MS/s is what this machine sustains with {}; --rate asks for another", rate / 1e6, names.join(", "));
+        rate
+    }
+
+    /// Threads for the flowgraph, where the filters keep those cores busy at this rate that a driver would leave: then it has to share its own. Else it is better off alone.
+    pub(super) fn threads(&self, rate: f64) -> Option<usize> {
+        (rate * self.channels * self.all > SHARE * (cores() - 1.0)).then_some(cores() as usize)
+    }
 }

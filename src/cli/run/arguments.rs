@@ -84,6 +84,21 @@ impl FilterArgs {
     }
 }
 
+/// How many cores a run may have.
+#[derive(clap::Args)]
+pub(in crate::cli) struct ThreadArgs {
+    /// Threads (default: one for each core, less what a radio's driver needs)
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(in crate::cli) threads: Option<usize>,
+}
+
+fn threads(text: &str) -> Result<usize> {
+    whole::<usize>(text)
+        .ok()
+        .filter(|threads| (1..=1024).contains(threads))
+        .ok_or_else(|| Error::parameter("threads", "between 1 and 1024", text))
+}
+
 /// Where the results go.
 #[derive(clap::Args, Clone)]
 pub(in crate::cli) struct OutputArgs {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::run::{
     Subject,
-    arguments::{FilterArgs, InputArgs, OutputArgs},
+    arguments::{FilterArgs, InputArgs, OutputArgs, ThreadArgs},
     dashboard::{self, Dashboard, Ends, ServeArgs},
     filters::{self, Choice},
     input, report,
@@ -42,9 +42,8 @@ pub(crate) struct Args {
     /// Parameters from a file, as tune writes it
     #[arg(long, value_name = "FILE.toml")]
     params: Option<PathBuf>,
-    /// Threads (default: one for each core)
-    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -82,9 +81,6 @@ pub(crate) fn run(args: Args) -> Result<()> {
     // What can be refused is refused before anything is read or written.
     let choices = filters::choose(&args.filters.wanted(&DEFAULT, args.params.as_ref())?, "filter", &filters::streams())?;
     args.files.check(choices.len())?;
-    if let Some(threads) = args.threads.filter(|threads| !(1..=1024).contains(threads)) {
-        return Err(Error::parameter("threads", "between 1 and 1024", threads));
-    }
     let mut output = args.output.clone();
     if args.input.tx.is_none() && args.files.none() {
         default_folder(&mut output);
@@ -151,7 +147,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let plan = Plan { filters: vec![filters], advance: survey.advance, equalize: sight.equalize, done, record, ..Plan::default() };
     let together = args.files.checkpoint.is_some();
     let every = if dashboard.is_some() { dashboard::EVERY } else { Duration::from_millis(100) };
-    let watch = Watch { every, together, threads: args.threads, ..Watch::new(interrupt::watch()) };
+    let watch = Watch { every, together, threads: args.threads.threads, ..Watch::new(interrupt::watch()) };
     let mut progress = Progress::new(args.watch, survey.total, done);
     let outcome = graph::run(source, plan, &watch, |view| {
         progress.show(view);
