@@ -39,7 +39,7 @@ impl Stretch {
     /// Samples from taps to taps: over so few hardly any channel moves.
     pub(crate) const PIECE: usize = 32;
     /// And from portrait to portrait: what is slower than taps.
-    pub(crate) const SCENE: usize = 512;
+    pub(crate) const SCENE: usize = 256;
 
     /// The nonlinearity that was learned by the end; empty of a filter without one.
     pub(crate) fn gain(&self) -> &[(f64, Complex64)] {

@@ -1,11 +1,20 @@
 //! Connections of a driver that does not notice that they have ended.
 //!
 //! SoapyRemote, whose server has died, reads the end of its TCP stream for ever inside one call. A thread that never comes back never lets go of its device, and then the device cannot be opened again.
-//! So its ended connections are taken from it: in their place it finds something that is no socket, and its calls fail, as those of other drivers do.
+//! So its ended connections are taken from it, and its calls run into a timeout or fail, as those of other drivers do.
 
 #![cfg_attr(target_os = "linux", allow(unsafe_code))]
 
 use std::collections::BTreeSet;
+#[cfg(target_os = "linux")]
+use std::{
+    os::{fd::AsRawFd, unix::net::UnixStream},
+    time::Duration,
+};
+
+/// How long a call with what is there instead may take.
+#[cfg(target_os = "linux")]
+const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Sockets of this process: descriptor, and what the system calls it. None where the system does not list them.
 #[derive(Clone, Debug, Default)]
@@ -44,18 +53,24 @@ impl Sockets {
         Self(Self::now().0.difference(&self.0).filter(|(_, name)| connected.contains(name)).cloned().collect())
     }
 
-    /// Takes those away that are not connected any more, and gives how many: a call that waits for one of them, or tries it next, fails.
+    /// Takes those away that are not connected any more, and gives how many. In their place there is one whose peer says nothing: nobody is told that there is something to read, and whoever
+    /// reads all the same fails.
     pub(crate) fn unplug(&self) -> usize {
         let connected = connected();
-        let ended =
-            Self::now().0.intersection(&self.0).filter(|(_, name)| !connected.contains(name)).map(|socket| socket.0).collect::<Vec<_>>();
-        let Ok(nothing) = std::fs::File::options().read(true).write(true).open("/dev/null") else { return 0 };
-        let replace = |fd: &&i32| {
-            use std::os::fd::AsRawFd;
-            // SAFETY: both descriptors are open. The number stays taken, so that whoever closes it later closes this and nothing else; the socket was the driver's, opened by it and ended by
-            // its peer, so that nobody can want anything of it.
-            unsafe { libc::dup2(nothing.as_raw_fd(), **fd) >= 0 }
+        let all = Self::now().0;
+        let ended: Vec<i32> = all.intersection(&self.0).filter(|(_, name)| !connected.contains(name)).map(|socket| socket.0).collect();
+        let pair = || {
+            let (silent, peer) = UnixStream::pair()?;
+            silent.set_read_timeout(Some(PATIENCE))?;
+            silent.set_write_timeout(Some(PATIENCE))?;
+            std::io::Result::Ok((silent, peer))
         };
+        let Some((silent, peer)) = (!ended.is_empty()).then(|| pair().ok()).flatten() else { return 0 };
+        // Without it this connection would have ended too.
+        std::mem::forget(peer);
+        // SAFETY: both descriptors are open. The number stays taken, so that whoever closes it later closes this and nothing else; the socket was the driver's, opened by it and ended by its
+        // peer, so that nobody can want anything of it.
+        let replace = |fd: &&i32| unsafe { libc::dup2(silent.as_raw_fd(), **fd) >= 0 };
         ended.iter().filter(replace).count()
     }
 }
@@ -86,9 +101,8 @@ mod tests {
         let connect = || (TcpStream::connect(listener.local_addr().unwrap()).unwrap(), listener.accept().unwrap().0);
         let ((mut ended, peer), (mut held, mut other)) = (connect(), connect());
         // Other tests of this process open sockets too: only these are ours.
-        let ours = |s: &TcpStream| std::os::fd::AsRawFd::as_raw_fd(s);
         let mut sockets = before.since();
-        sockets.0.retain(|(fd, _)| [ours(&ended), ours(&held)].contains(fd));
+        sockets.0.retain(|(fd, _)| [ended.as_raw_fd(), held.as_raw_fd()].contains(fd));
         assert_eq!((sockets.0.len(), sockets.unplug()), (2, 0));
         drop(peer);
         assert_eq!(ended.read(&mut [0]).unwrap(), 0);
