@@ -21,6 +21,7 @@ use crate::{
     channel::{self, FadingConfig, Noise, Stage},
     dpd::Table,
     iq::State,
+    metrics::power,
     ofdm::{Config, Source, Transmitter},
 };
 
@@ -77,7 +78,7 @@ pub fn run(transmission: &Transmission, config: LoopConfig) -> Result<Outcome> {
     let Transmission { ofdm, amplifier, fading, snr_db, samples, seed } = transmission;
     let mut signal = vec![Complex32::default(); *samples as usize];
     Transmitter::new(ofdm.clone(), Source::Continuous)?.fill(&mut signal);
-    let amplifier = channel::Amplifier::from_config(amplifier)?;
+    let amplifier = channel::Amplifier::new(amplifier.model.clone(), amplifier.ibo_db)?;
     let mut noise = Noise::new(*snr_db, *seed)?;
     noise.set("signal_power", power_behind(&amplifier, &signal))?;
 
@@ -152,8 +153,8 @@ impl Fallback {
             self.last.set((status.pairs, now));
         }
         let silent = matches!(status.state, State::Searching | State::Lost) || now.saturating_duration_since(self.last.get().1) > SILENCE;
-        if silent && self.swap.fall_back() {
-            self.rounds.silent();
+        if silent {
+            self.rounds.silent(&self.swap);
         }
     }
 }
@@ -162,7 +163,7 @@ impl Fallback {
 fn power_behind(amplifier: &channel::Amplifier, signal: &[Complex32]) -> f64 {
     let mut output = signal.to_vec();
     amplifier.clone().process(&mut output);
-    crate::metrics::power(&output)
+    power(&output)
 }
 
 #[cfg(test)]
@@ -189,7 +190,7 @@ mod tests {
 
     fn bypassed(fallback: &Fallback) -> bool {
         // It falls back once alone: a second time it is so already.
-        !fallback.swap.fall_back()
+        !Rounds::default().silent(&fallback.swap)
     }
 
     #[test]

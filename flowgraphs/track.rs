@@ -32,7 +32,10 @@ pub use super::watch::{Seen, View, Watch};
 #[cfg(feature = "radio")]
 use crate::blocks::{Frame, Radio, Repeat, SoapySink, SoapySource};
 use crate::{
-    blocks::{BedSource, Fault, IqSink, IqSource, OfdmRx, Predistort, Summary, Sync, SyncStatus, SyncWatch, Track, resources},
+    Error, Result,
+    blocks::{
+        BedSource, Fault, IqSink, IqSource, OfdmRx, Predistort, Summary, Sync, SyncStatus, SyncWatch, Track, check_buffer, check_start,
+    },
     channel::TestBed,
     filter::Tracker,
     iq::{Recording, Synchroniser},
@@ -88,7 +91,7 @@ impl Source {
     }
 
     /// What brings a channel into step: the filters' input in advance by `most`, or what is sent and received by `advance`.
-    fn synchroniser(&self, most: usize, advance: (u64, u64)) -> crate::Result<Synchroniser> {
+    fn synchroniser(&self, most: usize, advance: (u64, u64)) -> Result<Synchroniser> {
         Ok(match self {
             Self::Recordings(_, _, sync) => sync.clone().advance(advance.0, advance.1),
             Self::Bed(_) => Synchroniser::delay(0).advance(advance.0, advance.1),
@@ -151,7 +154,7 @@ pub struct Outcome {
     /// Whether it was stopped.
     pub interrupted: bool,
     /// Why it ended, when nobody asked for it: a device has disappeared.
-    pub fault: Option<crate::Error>,
+    pub fault: Option<Error>,
     /// From its start to its end.
     pub elapsed: Duration,
 }
@@ -169,7 +172,7 @@ pub struct Outcome {
 /// assert!(outcome.filters[0].1.series.total().nmse_db() < -9.0);
 /// # Ok::<(), kaflow::Error>(())
 /// ```
-pub fn run(source: Source, plan: Plan, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> crate::Result<Outcome> {
+pub fn run(source: Source, plan: Plan, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> Result<Outcome> {
     Graph::build(source, plan)?.run(watch, look)
 }
 
@@ -190,14 +193,14 @@ struct Graph {
     streams: usize,
 }
 
-fn broken(error: futuresdr::runtime::Error) -> crate::Error {
-    crate::Error::Data(format!("the flowgraph cannot be built: {error}"))
+fn broken(error: futuresdr::runtime::Error) -> Error {
+    Error::Data(format!("the flowgraph cannot be built: {error}"))
 }
 
 impl Graph {
     /// Adds the blocks against the direction of the streams: the runtime initialises them in this order, and a block that is initialised late has missed the word that its input has
     /// ended.
-    fn build(source: Source, plan: Plan) -> crate::Result<Self> {
+    fn build(source: Source, plan: Plan) -> Result<Self> {
         let mut graph = Self {
             fg: Flowgraph::new(),
             filters: Vec::new(),
@@ -213,13 +216,13 @@ impl Graph {
         // Without a filter there is nothing to bring into step.
         let alone = plan.filters.is_empty() && plan.receive.is_some() && plan.linearize.is_none() && source.listens();
         if channels != plan.filters.len() && !alone {
-            return Err(crate::Error::parameter("filters", format!("a set for each of {channels} channels"), plan.filters.len()));
+            return Err(Error::parameter("filters", format!("a set for each of {channels} channels"), plan.filters.len()));
         }
         let advance = if plan.equalize { (0, plan.advance as u64) } else { (plan.advance as u64, 0) };
         let (input, target) = if plan.equalize { ("aligned_rx", "aligned_tx") } else { ("aligned_tx", "aligned_rx") };
         let mut syncs = Vec::new();
         for filters in plan.filters {
-            let tracks = filters.into_iter().map(|filter| graph.filter(filter)).collect::<crate::Result<Vec<_>>>()?;
+            let tracks = filters.into_iter().map(|filter| graph.filter(filter)).collect::<Result<Vec<_>>>()?;
             let sync = Sync::new(source.synchroniser(plan.advance, advance)?.skip(plan.done));
             graph.faults.push(sync.fault.clone());
             graph.sync.push(sync.watch.clone());
@@ -243,7 +246,7 @@ impl Graph {
     }
 
     /// Adds what learns from the pairs behind `sync`; gives what goes in front of the transmitter.
-    fn linearize(&mut self, closed: Loop, sync: BlockId) -> crate::Result<Predistort> {
+    fn linearize(&mut self, closed: Loop, sync: BlockId) -> Result<Predistort> {
         self.fallback = self.sync.first().map(|sync| closed.fallback(sync.clone()));
         self.faults.extend([closed.learn.fault.clone(), closed.predistort.fault.clone()]);
         let learn = self.fg.add(closed.learn).id();
@@ -252,8 +255,8 @@ impl Graph {
         Ok(closed.predistort)
     }
 
-    fn connect(&mut self, from: BlockId, output: &str, to: BlockId, input: &str) -> crate::Result<()> {
-        resources::check_buffer()?;
+    fn connect(&mut self, from: BlockId, output: &str, to: BlockId, input: &str) -> Result<()> {
+        check_buffer()?;
         self.streams += 1;
         self.fg.stream_dyn(from, output, to, input).map_err(broken)
     }
@@ -266,10 +269,10 @@ impl Graph {
         syncs: &[BlockId],
         listeners: &[BlockId],
         predistort: Option<Predistort>,
-    ) -> crate::Result<()> {
+    ) -> Result<()> {
         let _ = samples;
         if predistort.is_some() && !source.transmits() {
-            return Err(crate::Error::parameter("linearize", "used with a radio that transmits", "another source"));
+            return Err(Error::parameter("linearize", "used with a radio that transmits", "another source"));
         }
         let (rx, port) = match source {
             Source::Recordings(tx, rx, _) => {
@@ -335,12 +338,12 @@ impl Graph {
     }
 
     /// Where the frame is known, what comes in as `tx` is not read.
-    fn unread(&mut self, sync: BlockId) -> crate::Result<()> {
+    fn unread(&mut self, sync: BlockId) -> Result<()> {
         let source = self.fg.add(NullSource::<Complex32>::new()).id();
         self.connect(source, "output", sync, "tx")
     }
 
-    fn filter(&mut self, filter: Filter) -> crate::Result<BlockId> {
+    fn filter(&mut self, filter: Filter) -> Result<BlockId> {
         let Filter { name, track, prediction, error } = filter;
         let sinks = [("prediction", self.sink(prediction)), ("error", self.sink(error))];
         let track = track.end_at(self.end.clone());
@@ -363,18 +366,18 @@ impl Graph {
     }
 
     /// Runs until the source ends, somebody asks for it, the time is up or something fails.
-    fn run(self, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> crate::Result<Outcome> {
+    fn run(self, watch: &Watch<'_>, look: impl FnMut(&View<'_>)) -> Result<Outcome> {
         let Self { fg, filters, sync, faults, fallback, stop, end, busy, streams } = self;
         // Errors are reported once, by us; and the runtime's own control port lets in any page that a browser shows.
         config::set("log_level", "off");
         config::set("ctrlport_enable", false);
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let threads = watch.threads.unwrap_or(cores.saturating_sub(busy).max(1));
-        resources::check_start(streams, threads)?;
+        check_start(streams, threads)?;
         let runtime = Runtime::with_scheduler(SmolScheduler::new(threads, false));
         let explain = |error: futuresdr::runtime::Error| {
             let found = faults.iter().find_map(Fault::take);
-            found.unwrap_or_else(|| crate::Error::Device(format!("the flowgraph failed: {error}")))
+            found.unwrap_or_else(|| Error::Device(format!("the flowgraph failed: {error}")))
         };
         let running = runtime.start(fg).map_err(explain)?;
         let (began, handle) = (Instant::now(), running.handle());
@@ -389,10 +392,10 @@ impl Graph {
         let elapsed = began.elapsed();
         let done = |seen: &Seen| {
             let summary = seen.probe.summary().cloned();
-            Ok((seen.name.clone(), summary.ok_or_else(|| crate::Error::Device(format!("{} does not end", seen.name)))?))
+            Ok((seen.name.clone(), summary.ok_or_else(|| Error::Device(format!("{} does not end", seen.name)))?))
         };
         Ok(Outcome {
-            filters: filters.iter().map(done).collect::<crate::Result<_>>()?,
+            filters: filters.iter().map(done).collect::<Result<_>>()?,
             sync: sync.iter().map(SyncWatch::status).collect(),
             interrupted: watch.stop.load(Ordering::Relaxed),
             fault: faults.iter().find_map(Fault::take),

@@ -159,7 +159,7 @@ impl<I: CpuBufferReader<Item = Complex32>> IqSink<I> {
     }
 
     /// For a recording whose captures are known already: gaps are not marked again, and behind the stream comes what `rest` says of its number of samples.
-    pub(crate) fn within(mut self, rest: impl FnMut(u64) -> crate::Result<Vec<Complex32>> + Send + 'static) -> Self {
+    pub fn within(mut self, rest: impl FnMut(u64) -> crate::Result<Vec<Complex32>> + Send + 'static) -> Self {
         self.rest = Some(Box::new(rest));
         self
     }

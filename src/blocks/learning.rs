@@ -70,9 +70,13 @@ impl Rounds {
         (history.first.clone(), history.last.clone())
     }
 
-    /// Notes that nothing comes back any more.
-    pub(crate) fn silent(&self) {
-        self.lock().rounds.push(Round { predistorted: true, linearity: None, model_db: 0.0, applied: false });
+    /// Nothing comes back any more: `swap` fades to the signal as it is, which counts as a round, unless it is so already; true when it was not.
+    pub fn silent(&self, swap: &Swap) -> bool {
+        let fell_back = swap.fall_back();
+        if fell_back {
+            self.lock().rounds.push(Round { predistorted: true, linearity: None, model_db: 0.0, applied: false });
+        }
+        fell_back
     }
 
     fn note(&self, round: Round, received: Vec<Complex64>) {

@@ -41,7 +41,7 @@ mod ofdm_rx;
 mod ofdm_tx;
 mod predistort;
 mod probe;
-pub(crate) mod resources;
+mod resources;
 mod scope;
 #[cfg(feature = "radio")]
 mod soapy;
@@ -71,6 +71,7 @@ pub use self::{
     ofdm_tx::OfdmTx,
     predistort::{Predistort, Swap},
     probe::{Probe, Summary},
+    resources::{check_buffer, check_start},
     staged::Staged,
     sync::{Sync, SyncWatch},
     tags::{GAP, TIME, gap_length},

@@ -105,7 +105,7 @@ impl Swap {
     }
 
     /// The same, unless it is so already; true when it was not.
-    pub(crate) fn fall_back(&self) -> bool {
+    pub(super) fn fall_back(&self) -> bool {
         let predistorts = !self.lock().table.is_bypass();
         predistorts && self.bypass().is_ok()
     }

@@ -24,8 +24,8 @@ const BESIDE: usize = 6;
 /// The most buffers of a run that were found to have room: many short runs of a process need not all write megabytes to find it out again.
 static FOUND: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the buffer of one more stream can be made.
-pub(crate) fn check_buffer() -> Result<()> {
+/// Whether the buffer of one more stream can be made: to be asked before two blocks are connected, where a limit of the system is to be an error and not a panic.
+pub fn check_buffer() -> Result<()> {
     // The file is twice as large until it is mapped.
     let file = |folder: &Path| tempfile::tempfile_in(folder)?.set_len(2 * BYTES as u64);
     let folder = std::env::temp_dir();
@@ -33,8 +33,8 @@ pub(crate) fn check_buffer() -> Result<()> {
     DoubleMappedBuffer::<u8>::new(BYTES).map(drop).map_err(|_| no_buffer(&folder, "no memory is left for it (ulimit -v)"))
 }
 
-/// Whether `buffers` can be filled, and so many threads started.
-pub(crate) fn check_start(buffers: usize, threads: usize) -> Result<()> {
+/// Whether the buffers of so many streams can be filled, and so many threads started: to be asked before a flowgraph is.
+pub fn check_start(buffers: usize, threads: usize) -> Result<()> {
     if FOUND.load(Ordering::Relaxed) >= buffers {
         return Ok(());
     }

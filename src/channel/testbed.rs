@@ -213,7 +213,7 @@ struct Chain {
 
 impl Chain {
     fn new(scenario: &Scenario) -> Result<Self> {
-        let amplifier = scenario.amplifier.as_ref().map(Amplifier::from_config).transpose()?;
+        let amplifier = scenario.amplifier.as_ref().map(|a| Amplifier::new(a.model.clone(), a.ibo_db)).transpose()?;
         let build = if scenario.real { Fading::real_valued } else { Fading::new };
         // The channel checks the number of antennas, which everything else takes for granted.
         let fading = scenario.fading.as_ref().map(|config| build(config, scenario.seed)).transpose()?;

@@ -158,7 +158,7 @@ impl Recording {
     }
 
     /// The same recording from its start, to be read beside this one.
-    pub(crate) fn reopen(&self) -> Result<Self> {
+    pub fn reopen(&self) -> Result<Self> {
         let file = File::open(&self.data).map_err(|e| Error::io(&self.data, e))?;
         let mut again = Self::new(self.meta.clone(), self.format, self.data.clone(), file, self.range.0, self.range.1)?;
         again.channel = self.channel;

@@ -108,7 +108,7 @@ impl Radio {
                 let mut tx = lock(&self.tx);
                 free(tx.is_some())?;
                 let amplifier = settings.scenario(self.air.rate())?.amplifier;
-                let amplifier = amplifier.as_ref().map(Amplifier::from_config).transpose()?;
+                let amplifier = amplifier.as_ref().map(|a| Amplifier::new(a.model.clone(), a.ibo_db)).transpose()?;
                 *tx = Some(TxStream::new(channels, format, amplifier));
             }
         }

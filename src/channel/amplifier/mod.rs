@@ -115,11 +115,6 @@ impl Amplifier {
         Ok(amplifier)
     }
 
-    /// An amplifier as configured.
-    pub(crate) fn from_config(config: &AmplifierConfig) -> Result<Self> {
-        Self::new(config.model.clone(), config.ibo_db)
-    }
-
     /// Sets the input back-off in dB; negative is overdriven.
     pub(crate) fn set_ibo_db(&mut self, ibo_db: f64) -> Result<()> {
         require(ibo_db.abs() <= 200.0, "ibo_db", "between -200 and 200", ibo_db)?;

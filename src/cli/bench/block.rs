@@ -7,7 +7,7 @@ use futuresdr::prelude::*;
 use futuresdr::runtime::scheduler::SmolScheduler;
 
 use super::measure::{Guarded, Signal};
-use crate::blocks::{Track, resources};
+use crate::blocks::{Track, check_buffer};
 
 /// Seconds a sample, the fastest of some rounds taken in turn.
 pub(super) struct Times {
@@ -31,7 +31,7 @@ pub(super) fn against_bare(build: impl Fn() -> crate::Result<Guarded>, samples: 
         let (tx, rx) = (VectorSource::<Complex32>::new(signal.tx.clone()), VectorSource::<Complex32>::new(signal.rx.clone()));
         let track = Track::new(build()?.into_inner());
         let (prediction, error) = (NullSink::<Complex32>::new(), NullSink::<Complex32>::new());
-        resources::check_buffer()?;
+        check_buffer()?;
         let mut fg = Flowgraph::new();
         connect!(fg, tx > tx.track; rx > rx.track; track.prediction > prediction; track.error > error);
         let runtime = Runtime::with_scheduler(SmolScheduler::new(1, false));

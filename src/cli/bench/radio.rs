@@ -6,7 +6,7 @@ use futuresdr::blocks::NullSink;
 use futuresdr::prelude::*;
 
 use super::measure::Signal;
-use crate::blocks::{Radio, RadioConfig, Repeat, SoapySink, SoapySource, resources};
+use crate::blocks::{Radio, RadioConfig, Repeat, SoapySink, SoapySource, check_buffer};
 
 /// Seconds a sample from a sink through amplifier, four fading taps and noise to a source.
 pub(super) fn unpaced(samples: u64) -> Result<f64> {
@@ -15,7 +15,7 @@ pub(super) fn unpaced(samples: u64) -> Result<f64> {
     let repeat = Repeat::new(Signal::new(1 << 14).tx, radio.stop());
     let (sink, source) = (SoapySink::new(&mut radio)?, SoapySource::new(&mut radio)?.limit(samples));
     let end = NullSink::<Complex32>::new();
-    resources::check_buffer()?;
+    check_buffer()?;
     let mut fg = Flowgraph::new();
     connect!(fg, repeat > input[0].sink; source.output[0] > end);
     let start = Instant::now();

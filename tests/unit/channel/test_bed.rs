@@ -47,7 +47,8 @@ fn a_noise_free_record_is_the_amplified_signal_through_the_true_taps() {
     (scenario.snr_db, scenario.taps_every) = (None, 1);
     let run = TestBed::run(&scenario).unwrap();
     let mut amplified = run.tx[0].clone();
-    let mut amplifier = Amplifier::from_config(scenario.amplifier.as_ref().unwrap()).unwrap();
+    let config = scenario.amplifier.as_ref().unwrap();
+    let mut amplifier = Amplifier::new(config.model.clone(), config.ibo_db).unwrap();
     amplifier.set_input_power(power(&run.tx[0])).unwrap();
     amplifier.process(&mut amplified);
     assert_eq!(run.taps.len(), 4 * 6000);
