@@ -37,7 +37,7 @@ pub(crate) use aligned::{Aligned, Row};
 pub(crate) use envelope::EnvelopeRow;
 pub(crate) use lags::{BLOCK, GROUP, History, LagFill, LagPass};
 pub(crate) use linear::NlmsRun;
-pub(crate) use pairs::{PairFill, PairPass, Samples, Terms};
+pub(crate) use pairs::{PairFill, PairPass, PairRow, Samples, Terms};
 pub(crate) use rows::{GaussianRow, Nearest, WeighByComplex, WeighComplex};
 
 /// A set of vector instructions.

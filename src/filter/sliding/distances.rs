@@ -88,7 +88,7 @@ impl<T: Real> Distances<T> {
 }
 
 impl<T: Real> Lags<T> for Distances<T> {
-    type Value = T;
+    type Row = [T; GROUP];
 
     fn new(taps: usize, first: usize, last: usize, budget: usize, gamma: T) -> Self {
         let lags = (last + 1 - first).next_multiple_of(GROUP);
@@ -157,7 +157,7 @@ impl<T: Real> Lags<T> for Distances<T> {
         self.blocks = self.blocks.wrapping_add(1);
     }
 
-    fn rows(&mut self, inputs: &[Complex<T>], sums: &mut [Complex<T>], triangle: &mut Triangle<T>) {
+    fn rows(&mut self, inputs: &[Complex<T>], sums: &mut [Complex<T>], triangle: &mut Triangle<[T; GROUP]>) {
         self.planes.make_room(inputs.len());
         let mut wild = [false; BLOCK];
         for (&input, wild) in inputs.iter().zip(&mut wild) {
@@ -183,12 +183,16 @@ impl<T: Real> Lags<T> for Distances<T> {
         T::dispatch(self.level, pass);
     }
 
-    fn values(row: &[T; GROUP]) -> (T, &[T]) {
-        (T::one(), row)
+    fn norm(_: &[T; GROUP]) -> T {
+        T::one()
     }
 
-    fn weigh(a: Complex<T>, k: T) -> Complex<T> {
-        a * k
+    fn correct(mut sum: Complex<T>, row: &[T; GROUP], before: &[Complex<T>]) -> Complex<T> {
+        // The youngest last: it is the one that has just been computed, and all others need not wait for it.
+        for (&k, &a) in row[..before.len()].iter().rev().zip(before) {
+            sum += a * k;
+        }
+        sum
     }
 
     fn carried(&self) -> (&[T], usize, u64) {

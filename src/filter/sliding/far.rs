@@ -10,7 +10,7 @@ use num_traits::Zero;
 
 use super::lags::{Lags, Triangle};
 use crate::Real;
-use crate::simd::{BLOCK, GROUP};
+use crate::simd::BLOCK;
 
 /// Samples in one job.
 pub(super) const JOB: usize = 2 * BLOCK;
@@ -55,7 +55,7 @@ impl<T: Real> Job<T> {
         }
         self.sums.clear();
         self.sums.resize(self.inputs.len(), Complex::zero());
-        let mut triangle: Triangle<L::Value> = [[L::Value::default(); GROUP]; BLOCK];
+        let mut triangle: Triangle<L::Row> = [L::Row::default(); BLOCK];
         let (mut place, mut done) = (self.place, 0);
         while done < self.inputs.len() {
             if place == 0 {

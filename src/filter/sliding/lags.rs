@@ -4,18 +4,18 @@ use num_complex::Complex;
 
 use super::planes::Planes;
 use crate::Real;
-use crate::simd::{BLOCK, GROUP};
+use crate::simd::BLOCK;
 
-/// The kernel values of a block's samples at the first lags.
-pub(super) type Triangle<V> = [[V; GROUP]; BLOCK];
+/// What is known of each sample of a block at the first lags.
+pub(super) type Triangle<R> = [R; BLOCK];
 
 /// The windows that lie some range of samples back, with their coefficients, under one kernel.
 ///
 /// Samples come in blocks of [`BLOCK`], counted from the last [`fill`](Self::fill) or [`clear`](Self::clear). Everything that is not done for
 /// each sample alike is done where a block begins, so results do not depend on how the samples are cut into calls.
 pub(super) trait Lags<T: Real>: Clone + Send + 'static {
-    /// A kernel value.
-    type Value: Copy + Default;
+    /// The kernel values of a sample at the first lags.
+    type Row: Copy + Default;
 
     /// Lags `first..=last` of windows of `taps` samples under the kernel with that `gamma`, with the history of all lags up to `budget`.
     fn new(taps: usize, first: usize, last: usize, budget: usize, gamma: T) -> Self;
@@ -39,13 +39,13 @@ pub(super) trait Lags<T: Real>: Clone + Send + 'static {
 
     /// Takes in at most [`BLOCK`] samples of one block and gives for each the weighted sum over the windows whose coefficients are known, and
     /// its kernel values at the first lags.
-    fn rows(&mut self, inputs: &[Complex<T>], sums: &mut [Complex<T>], triangle: &mut Triangle<Self::Value>);
+    fn rows(&mut self, inputs: &[Complex<T>], sums: &mut [Complex<T>], triangle: &mut Triangle<Self::Row>);
 
-    /// `k(x,x)` of a sample of the triangle, and its values from lag 1 on.
-    fn values(row: &[Self::Value; GROUP]) -> (T, &[Self::Value]);
+    /// `k(x,x)` of a sample.
+    fn norm(row: &Self::Row) -> T;
 
-    /// `a k`.
-    fn weigh(a: Complex<T>, k: Self::Value) -> Complex<T>;
+    /// `sum + Σ_m k[m] a_{−m}` over the samples of the block that came before, the oldest first: the part of a row that had to wait for their coefficients.
+    fn correct(sum: Complex<T>, row: &Self::Row, before: &[Complex<T>]) -> Complex<T>;
 
     /// What must be kept besides the samples to go on bit for bit: numbers by lag, the last lag in use, and a count.
     fn carried(&self) -> (&[T], usize, u64);
@@ -65,15 +65,5 @@ pub(super) trait Lags<T: Real>: Clone + Send + 'static {
             self.note(input);
             self.planes_mut().learn(0, coefficient);
         }
-    }
-
-    /// `sum + Σ_m k[m] a_{−m}` over the samples of the block that came before: the part of a row that had to wait for their coefficients.
-    fn correct(sum: Complex<T>, values: &[Self::Value], before: &[Complex<T>]) -> Complex<T> {
-        let mut sum = sum;
-        // The youngest last: it is the one that has just been computed, and all others need not wait for it.
-        for (&k, &a) in values[..before.len()].iter().rev().zip(before) {
-            sum += Self::weigh(a, k);
-        }
-        sum
     }
 }

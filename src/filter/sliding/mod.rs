@@ -20,7 +20,7 @@ use self::lags::{Lags, Triangle};
 use self::pairs::Pairs;
 use super::{Adaptive, Filter, GaussianKernelFilter, Portrait, Tracker, Weight, check_lengths, finite, require, state};
 use crate::kernel::Kernel;
-use crate::simd::{BLOCK, GROUP};
+use crate::simd::BLOCK;
 use crate::{Error, Real, Result};
 
 /// `filter` on a stream by lag, or `filter` back where its dictionary is something other than the last inputs or its kernel has no form by lag.
@@ -219,15 +219,15 @@ impl<T: Real, K: Kernel<T>, L: Lags<T>> Sliding<T, K, L> {
             self.lags.begin_block(self.streak);
         }
         let mut sums = [Complex::zero(); BLOCK];
-        let mut triangle: Triangle<L::Value> = [[L::Value::default(); GROUP]; BLOCK];
+        let mut triangle: Triangle<L::Row> = [L::Row::default(); BLOCK];
         self.lags.rows(tx, &mut sums[..tx.len()], &mut triangle);
         further(self, &mut sums[..tx.len()]);
         let before = self.filter.decays_first();
         for s in 0..tx.len() {
-            let (norm, values) = L::values(&triangle[s]);
+            let norm = L::norm(&triangle[s]);
             let (gain, decay) = self.filter.factors(norm);
             let scale = self.scale * decay;
-            p[s] = L::correct(sums[s], values, &self.block[..self.place]) * if before { scale } else { self.scale };
+            p[s] = L::correct(sums[s], &triangle[s], &self.block[..self.place]) * if before { scale } else { self.scale };
             let step = (rx[s] - p[s]) * gain / scale;
             if !(finite(step) && norm.is_finite() && scale.wide() >= TOO_SMALL) {
                 self.lags.planes_mut().undo(tx.len() - s);

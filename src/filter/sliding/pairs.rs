@@ -5,7 +5,7 @@ use num_complex::Complex;
 use super::lags::{Lags, Triangle};
 use super::planes::{A_IM, A_RE, IM, Planes, RE};
 use crate::Real;
-use crate::simd::{Aligned, BLOCK, GROUP, Level, PairFill, PairPass, Samples, Terms};
+use crate::simd::{Aligned, BLOCK, GROUP, Level, PairFill, PairPass, PairRow, Samples, Terms};
 
 /// `sqrt(gamma) |u|`.
 const ENVELOPE: usize = 4;
@@ -20,13 +20,12 @@ pub(super) struct Pairs<T> {
     level: Level,
     taps: usize,
     first: usize,
-    groups: usize,
+    /// How many lags there are.
+    lags: usize,
     /// `sqrt(log₂e / 2σ²)`.
     scale: T,
     planes: Planes<T>,
     terms: Aligned<T>,
-    /// Which lags of the last group exist.
-    mask: [T; GROUP],
     /// The place of the next sample in its run.
     phase: usize,
     /// The last lag in use, or beyond. A young filter has seen few windows, and needs no more lags than that.
@@ -34,9 +33,9 @@ pub(super) struct Pairs<T> {
 }
 
 impl<T: Real> Pairs<T> {
-    /// How many of the groups are in use.
+    /// How many of the lags are in use: whole groups, or all of them.
     fn active(&self) -> usize {
-        (self.reached + 1).saturating_sub(self.first).div_ceil(GROUP).min(self.groups)
+        (self.reached + 1).saturating_sub(self.first).next_multiple_of(GROUP).min(self.lags)
     }
 
     fn push(&mut self, input: Complex<T>) {
@@ -50,9 +49,9 @@ impl<T: Real> Pairs<T> {
         &self.terms
     }
 
-    fn fill_groups(&mut self, groups: std::ops::Range<usize>) {
+    fn fill_lags(&mut self, lags: std::ops::Range<usize>) {
         let terms = Terms { rows: &mut self.terms, taps: self.taps, first: self.first, phase: self.phase };
-        T::dispatch(self.level, PairFill { samples: samples(&self.planes), terms, groups });
+        T::dispatch(self.level, PairFill { samples: samples(&self.planes), terms, lags });
     }
 }
 
@@ -65,24 +64,21 @@ fn samples<T: Real>(planes: &Planes<T>) -> Samples<'_, T> {
 }
 
 impl<T: Real> Lags<T> for Pairs<T> {
-    type Value = Complex<T>;
+    type Row = PairRow<T>;
 
     fn new(taps: usize, first: usize, last: usize, budget: usize, gamma: T) -> Self {
         let first = if first == 1 { 0 } else { first };
         let lags = last + 1 - first;
-        let groups = lags.div_ceil(GROUP);
-        let rest = lags - (groups - 1) * GROUP;
         // The oldest sample of the window at the last lag, whole groups beyond the budget, and a block on top.
         let reach = taps + budget + 2 * GROUP + BLOCK;
         Self {
             level: Level::current(),
             taps,
             first,
-            groups,
+            lags,
             scale: (gamma * T::LOG2_E()).sqrt(),
             planes: Planes::new(PLANES, reach),
-            terms: Aligned::zeros(groups * Terms::<T>::stride(taps)),
-            mask: std::array::from_fn(|lane| if lane < rest { T::one() } else { T::zero() }),
+            terms: Aligned::zeros(lags.div_ceil(GROUP) * Terms::<T>::stride(taps)),
             phase: 0,
             reached: 0,
         }
@@ -103,7 +99,7 @@ impl<T: Real> Lags<T> for Pairs<T> {
 
     fn fill(&mut self) {
         (self.phase, self.reached) = (0, self.planes.reach());
-        self.fill_groups(0..self.groups);
+        self.fill_lags(0..self.lags);
     }
 
     fn clear(&mut self) {
@@ -116,33 +112,37 @@ impl<T: Real> Lags<T> for Pairs<T> {
         let before = self.active();
         self.reached = self.reached.max(windows + BLOCK);
         if self.active() > before {
-            self.fill_groups(before..self.active());
+            self.fill_lags(before..self.active());
         }
     }
 
-    fn rows(&mut self, inputs: &[Complex<T>], sums: &mut [Complex<T>], triangle: &mut Triangle<Complex<T>>) {
+    fn rows(&mut self, inputs: &[Complex<T>], sums: &mut [Complex<T>], triangle: &mut Triangle<PairRow<T>>) {
         self.planes.make_room(inputs.len());
         for &input in inputs {
             self.push(input);
         }
-        let (active, all) = (self.active(), [T::one(); GROUP]);
-        let rows = &mut self.terms[..active * Terms::<T>::stride(self.taps)];
+        let lags = self.active();
         let pass = PairPass {
             samples: samples(&self.planes),
-            terms: Terms { rows, taps: self.taps, first: self.first, phase: self.phase },
-            mask: if active == self.groups { &self.mask } else { &all },
+            terms: Terms { rows: &mut self.terms, taps: self.taps, first: self.first, phase: self.phase },
+            lags,
             sums,
             triangle,
         };
         self.phase = T::dispatch(self.level, pass);
     }
 
-    fn values(row: &[Complex<T>; GROUP]) -> (T, &[Complex<T>]) {
-        (row[0].re, &row[1..])
+    fn norm([re, _]: &PairRow<T>) -> T {
+        re[0]
     }
 
-    fn weigh(a: Complex<T>, k: Complex<T>) -> Complex<T> {
-        a * k
+    fn correct(mut sum: Complex<T>, [re, im]: &PairRow<T>, before: &[Complex<T>]) -> Complex<T> {
+        // From lag 1 on. The youngest last: it is the one that has just been computed, and all others need not wait for it.
+        let lags = 1..=before.len();
+        for ((&re, &im), &a) in re[lags.clone()].iter().zip(&im[lags]).rev().zip(before) {
+            sum += a * Complex::new(re, im);
+        }
+        sum
     }
 
     fn carried(&self) -> (&[T], usize, u64) {
@@ -152,6 +152,6 @@ impl<T: Real> Lags<T> for Pairs<T> {
 
     fn resume(&mut self, _: &[T], reached: usize, count: u64) {
         (self.reached, self.phase) = (reached, (count % self.taps as u64) as usize);
-        self.fill_groups(0..self.active());
+        self.fill_lags(0..self.active());
     }
 }
