@@ -227,8 +227,10 @@ impl<T: Real, K: Kernel<T>, L: Lags<T>> Sliding<T, K, L> {
             let norm = L::norm(&triangle[s]);
             let (gain, decay) = self.filter.factors(norm);
             let scale = self.scale * decay;
+            // Divided before the error is known: the next sample waits for this one.
+            let rate = gain / scale;
             p[s] = L::correct(sums[s], &triangle[s], &self.block[..self.place]) * if before { scale } else { self.scale };
-            let step = (rx[s] - p[s]) * gain / scale;
+            let step = (rx[s] - p[s]) * rate;
             if !(finite(step) && norm.is_finite() && scale.wide() >= TOO_SMALL) {
                 self.lags.planes_mut().undo(tx.len() - s);
                 self.leave();
