@@ -72,6 +72,7 @@ impl<T: Real> Ensemble<T> {
             && self.acquisition.is_sound(taps)
             && self.lanes.is_sound(taps)
             && self.bank.is_sound(&other.bank)
+            && self.simple.is_sound(&other.simple)
             && self.y.fits(0)
             && self.average.is_sound()
             && self.taps.len() == taps

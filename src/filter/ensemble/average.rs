@@ -19,16 +19,30 @@ pub(super) struct Sums<T> {
 }
 
 impl<T: Real> Sums<T> {
-    /// Both halves, which have these shares.
+    /// Takes in another part that has this share of both.
     #[inline(always)]
-    fn mixed(a: &Self, b: &Self, shares: [T; 2]) -> Self {
-        let mut mixed = Self::default();
+    fn mix(&mut self, other: &Self, share: T) {
+        let rest = T::one() - share;
         for s in 0..QUAD {
-            let (re, im) = (b.re[s] - a.re[s], b.im[s] - a.im[s]);
-            mixed.re[s] = a.re[s] + shares[1] * re;
-            mixed.im[s] = a.im[s] + shares[1] * im;
-            let apart = shares[0] * shares[1] * (re * re + im * im);
-            mixed.variance[s] = shares[0] * a.variance[s] + shares[1] * b.variance[s] + apart;
+            let (re, im) = (other.re[s] - self.re[s], other.im[s] - self.im[s]);
+            self.re[s] += share * re;
+            self.im[s] += share * im;
+            self.variance[s] = rest * self.variance[s] + share * other.variance[s] + rest * share * (re * re + im * im);
+        }
+    }
+
+    /// The parts that run, which have these shares; nothing where none runs.
+    #[inline(always)]
+    fn mixed(parts: &[Option<Self>; PARTS], shares: [T; PARTS]) -> Option<Self> {
+        let (mut mixed, mut total): (Option<Self>, _) = (None, T::zero());
+        for (part, share) in parts.iter().zip(shares) {
+            let Some(part) = part else { continue };
+            total += share;
+            match &mut mixed {
+                Some(mixed) if share > T::zero() => mixed.mix(part, share / total),
+                Some(_) => {}
+                None => mixed = Some(*part),
+            }
         }
         mixed
     }
@@ -72,8 +86,8 @@ pub(super) struct Average<T: Real> {
     pub(super) weight: Vec<T>,
     /// Squared errors of the lanes alone, and their variances; nothing where the lanes were much surprised.
     pub(super) own: Vec<Option<(T, T)>>,
-    /// Weights of lanes and bank.
-    pub(super) shares: [T; 2],
+    /// Weights of lanes, bank and simple filters.
+    pub(super) shares: [T; PARTS],
     /// Average squared error in units of its variance: of the lanes, and of the whole.
     pub(super) surprise: T,
     pub(super) alarm: T,
@@ -103,7 +117,7 @@ impl<T: Real> Average<T> {
             v: vec![T::zero(); BLOCK + QUAD],
             weight: vec![T::zero(); BLOCK + QUAD],
             own: vec![None; BLOCK],
-            shares: [T::one(), T::zero()],
+            shares: [T::one(), T::zero(), T::zero()],
             surprise: T::one(),
             alarm: T::one(),
             block: T::zero(),
@@ -120,38 +134,25 @@ impl<T: Real> Average<T> {
 
     pub(super) fn is_sound(&self) -> bool {
         let block = |v: &Vec<T>| v.len() == BLOCK + QUAD && v.iter().all(|x| x.is_finite());
-        let numbers = [
-            self.surprise,
-            self.alarm,
-            self.block,
-            self.offset.0,
-            self.offset.1.re,
-            self.offset.1.im,
-            self.relative,
-            self.counts,
-            self.shares[0],
-            self.shares[1],
-        ];
+        let numbers =
+            [self.surprise, self.alarm, self.block, self.offset.0, self.offset.1.re, self.offset.1.im, self.relative, self.counts];
         let own = self.own.len() == BLOCK && self.own.iter().flatten().all(|o| o.0.is_finite() && o.1.is_finite());
         self.p.fits(0)
             && block(&self.v)
             && block(&self.weight)
             && own
-            && numbers.iter().all(|x| x.is_finite())
+            && numbers.iter().chain(&self.shares).all(|x| x.is_finite())
             && self.phase < self.quad
             && self.quad <= QUAD
     }
 
-    /// Makes the predictions of `n` samples from `at` on out of the sums over the members of both halves, where they run, and takes in their errors.
+    /// Makes the predictions of `n` samples from `at` on out of the sums over the members of the parts that run, and takes in their errors.
     #[inline(always)]
-    pub(super) fn conclude(&mut self, y: &Planes<T>, at: usize, n: usize, halves: [Option<Sums<T>>; 2], learn: bool) {
+    pub(super) fn conclude(&mut self, y: &Planes<T>, at: usize, n: usize, parts: [Option<Sums<T>>; PARTS], learn: bool) {
         // Always four, whatever is beyond the last: loops of one length become vectors.
         let outputs: ([T; QUAD], [T; QUAD]) = (std::array::from_fn(|s| y.re[at + s]), std::array::from_fn(|s| y.im[at + s]));
-        let whole = match &halves {
-            [Some(a), Some(b)] => Quad::new(&Sums::mixed(a, b, self.shares), &outputs),
-            [Some(one), None] | [None, Some(one)] => Quad::new(one, &outputs),
-            [None, None] => return,
-        };
+        let Some(sums) = Sums::mixed(&parts, self.shares) else { return };
+        let whole = Quad::new(&sums, &outputs);
         let (surprise, outlier) = (T::of(SURPRISE), T::of(OUTLIER));
         let mut weight = [if learn { T::one() } else { T::zero() }; QUAD];
         for s in 0..QUAD {
@@ -172,9 +173,9 @@ impl<T: Real> Average<T> {
             self.block += z;
             self.alarm = self.alarm * T::of(1.0 - 1.0 / JUMP_WINDOW) + z * T::of(1.0 / JUMP_WINDOW);
         }
-        let lanes = match &halves {
-            [Some(lanes), Some(_)] => Quad::new(lanes, &outputs),
-            [Some(_), None] => whole,
+        let lanes = match &parts {
+            [Some(_), None, None] => whole,
+            [Some(lanes), ..] => Quad::new(lanes, &outputs),
             _ => return,
         };
         for s in 0..n {
@@ -187,6 +188,18 @@ impl<T: Real> Average<T> {
             self.offset.0 += weight;
             self.offset.1 += Complex::new(lanes.error.0[s], lanes.error.1[s]) * weight;
         }
+    }
+
+    /// Parts that rest from now on leave their shares to the others.
+    pub(super) fn share(&mut self, running: [bool; PARTS]) {
+        let kept = |i: usize| if running[i] { self.shares[i] } else { T::zero() };
+        let total = (0..PARTS).fold(T::zero(), |total, i| total + kept(i));
+        let alone = running.iter().position(|on| *on).unwrap_or(0);
+        self.shares = std::array::from_fn(|i| match total > T::zero() {
+            true => kept(i) / total,
+            false if i == alone => T::one(),
+            false => T::zero(),
+        });
     }
 
     /// As many samples were learned as it takes to compute weights anew; `evidence` is what remains of it after a sample. `always` where that is to be

@@ -236,31 +236,8 @@ impl<T: Real> Bank<T> {
     /// Sums over the members for `n` samples from `at` of the block on, and evidence for them where `learn`.
     #[inline(always)]
     pub(super) fn judge(&mut self, y: &Planes<T>, at: usize, n: usize, relative: T, learn: bool) -> Sums<T> {
-        let mut sums = Sums::default();
-        let first = self.only.unwrap_or(0);
-        for (i, p) in self.predictions.iter().enumerate() {
-            if self.only.is_some_and(|only| only != i) {
-                continue;
-            }
-            let (w, variance) = (self.evidence.weight.0[i], self.evidence.noise.0[i]);
-            let inverse = variance.recip();
-            for s in 0..n {
-                let p = p.at(at + s);
-                let d = p - self.predictions[first].at(at + s);
-                sums.re[s] += w * d.re;
-                sums.im[s] += w * d.im;
-                sums.variance[s] += w * (variance + d.norm_sqr());
-                if learn {
-                    self.evidence.take(i, (y.at(at + s) - p).norm_sqr() * inverse, variance * relative);
-                }
-            }
-        }
-        for s in 0..n {
-            let p = self.predictions[first].at(at + s);
-            sums.variance[s] -= sums.re[s] * sums.re[s] + sums.im[s] * sums.im[s];
-            (sums.re[s], sums.im[s]) = (p.re + sums.re[s], p.im + sums.im[s]);
-        }
-        sums
+        let members = self.only.map_or(0..SLOTS, |only| only..only + 1);
+        self.evidence.judge(&self.predictions, members, y, at, n, relative, learn)
     }
 
     #[expect(clippy::too_many_arguments, reason = "what a block is made of")]
@@ -395,6 +372,9 @@ impl<T: Real> Bank<T> {
                 member.n = self.n as f64;
                 member.fill();
             }
+        }
+        if eager {
+            self.evidence.seen = T::zero();
         }
         if !std::mem::replace(&mut self.ready, true) {
             (self.evidence, self.only) = (Evidence::new(SLOTS), None);

@@ -16,6 +16,8 @@
 
 /// Members for moving channels: one lane each.
 pub(super) const MEMBERS: usize = 16;
+/// Parts of the whole: lanes, bank, simple filters.
+pub(super) const PARTS: usize = 3;
 /// Span of the fastest member in samples.
 pub(super) const FASTEST_SPAN: f64 = 8.0;
 /// Ratio of the spans of two neighbours.
@@ -59,8 +61,10 @@ pub(super) const OUTLIER: f64 = 12.0;
 pub(super) const SURPRISE: f64 = 25.0;
 /// A squared error of so many times its variance makes the weights change with every sample.
 pub(super) const ALERT: f64 = 9.0;
-/// Samples over which the noise variance is averaged.
+/// Samples over which the noise variance is averaged; at first this part of those that were seen, since errors fall by tens of decibels while members learn, but at least so many.
 pub(super) const NOISE_WINDOW: f64 = 300.0;
+pub(super) const NOISE_PART: f64 = 0.25;
+pub(super) const NOISE_FIRST: f64 = 16.0;
 /// A member whose noise is this many times that of the best takes the best one's taps.
 pub(super) const LOST: f64 = 30.0;
 
@@ -125,8 +129,8 @@ pub(super) const BANK_REFRESH: u64 = 1 << 20;
 /// Logarithm (base 2) of the weight that a member of the bank begins with.
 pub(super) const FIRST_EVIDENCE: f64 = -30.0;
 /// Weight of the bank's prior for smooth gains, in units of the noise over the output's power, and the most it may be.
-pub(super) const SMOOTH: f64 = 100.0;
-pub(super) const SMOOTH_MOST: f64 = 0.1;
+pub(super) const SMOOTH: f64 = 1e4;
+pub(super) const SMOOTH_MOST: f64 = 10.0;
 /// Logarithm (base 2) of the weight below which a half rests, and blocks between two looks at it. At -20 the rate on a slowly fading channel is half of what it is, the NMSE the same.
 pub(super) const LIGHT: f64 = -6.0;
 pub(super) const REST: u64 = 8;
@@ -136,3 +140,23 @@ pub(super) const CALM: f64 = 1.5;
 pub(super) const HOPELESS: f64 = 8.0;
 /// Change of the carrier, in radians a sample, after which the bank begins again.
 pub(super) const CARRIER_STEP: f64 = 1e-4;
+
+/// Parameters of the simple filters, those that they have when they run alone: step and ridge of NLMS, what remains in RLS and in the memory polynomial of a sample after the next, its order, and their ridge in units of
+/// the input's power.
+pub(super) const SIMPLE_STEP: f64 = 0.5;
+pub(super) const SIMPLE_NLMS_RIDGE: f64 = 1e-6;
+pub(super) const SIMPLE_RLS_MEMORY: f64 = 0.98;
+pub(super) const SIMPLE_POLYNOMIAL_MEMORY: f64 = 0.97;
+pub(super) const SIMPLE_ORDER: usize = 5;
+pub(super) const SIMPLE_RIDGE: f64 = 0.01;
+/// The most features of those with a covariance.
+pub(super) const SIMPLE_FEATURES: usize = 48;
+/// Samples over which their squared errors are averaged, and how many times that average one may be.
+pub(super) const SIMPLE_WINDOW: f64 = 64.0;
+pub(super) const SIMPLE_OUTLIER: f64 = 100.0;
+/// They sleep when they carry no weight and their noise is so many times that of the others, or when they are so many blocks old.
+pub(super) const SIMPLE_FAR: f64 = 4.0;
+pub(super) const SIMPLE_OLD: u64 = 256;
+/// Blocks that they sleep: as many as they are old, a quarter while that is less, but at least and at most so many.
+pub(super) const SIMPLE_REST: u64 = 4;
+pub(super) const SIMPLE_PATIENCE: u64 = 1 << 14;

@@ -3,9 +3,13 @@
 //! `log w ← forgetting · log w − ln V − min(|e|²/V, 25)` (Raftery, Karny and Ettler 2010; half of it where all samples are real), in powers of two and for four samples at once: the variances
 //! are multiplied before their logarithm is taken, each in units of the last variance of the whole, so that no product leaves the range of the numbers.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
-use super::constants::{MEMBERS, NOISE_WINDOW, OUTLIER, SURPRISE};
+use super::average::Sums;
+use super::constants::{MEMBERS, NOISE_FIRST, NOISE_PART, NOISE_WINDOW, OUTLIER, PARTS, SURPRISE};
+use super::planes::Planes;
 use super::window::{HALF, Window};
 use crate::Real;
 use crate::simd::{Op, Row, Vector};
@@ -30,6 +34,8 @@ pub(super) struct Evidence<T: Real> {
     product: Row<T>,
     surprise: Row<T>,
     pub(super) excess: Row<T>,
+    /// Samples since members began or changed much.
+    pub(super) seen: T,
     // Sum of the weights before they were normalised.
     total: T,
 }
@@ -53,6 +59,7 @@ impl<T: Real> Evidence<T> {
             product: Row([T::one(); MEMBERS]),
             surprise: Row::default(),
             excess: Row::default(),
+            seen: T::zero(),
             total: T::one(),
         }
     }
@@ -87,6 +94,43 @@ impl<T: Real> Evidence<T> {
         self.excess.0[i] += if z < T::of(OUTLIER) { z - T::one() } else { T::of(OUTLIER - 1.0) };
     }
 
+    /// Sums over some members for `n` samples from `at` of the block on, and evidence for them where `learn`: of each there are predictions, and the variance is its noise.
+    #[expect(clippy::too_many_arguments, reason = "an inner loop")]
+    #[inline(always)]
+    pub(super) fn judge(
+        &mut self,
+        predictions: &[Planes<T>],
+        members: Range<usize>,
+        y: &Planes<T>,
+        at: usize,
+        n: usize,
+        relative: T,
+        learn: bool,
+    ) -> Sums<T> {
+        let mut sums = Sums::default();
+        let first = &predictions[members.start];
+        for i in members {
+            let (w, variance) = (self.weight.0[i], self.noise.0[i]);
+            let inverse = variance.recip();
+            for s in 0..n {
+                let p = predictions[i].at(at + s);
+                let d = p - first.at(at + s);
+                sums.re[s] += w * d.re;
+                sums.im[s] += w * d.im;
+                sums.variance[s] += w * (variance + d.norm_sqr());
+                if learn {
+                    self.take(i, (y.at(at + s) - p).norm_sqr() * inverse, variance * relative);
+                }
+            }
+        }
+        for s in 0..n {
+            let p = first.at(at + s);
+            sums.variance[s] -= sums.re[s] * sums.re[s] + sums.im[s] * sums.im[s];
+            (sums.re[s], sums.im[s]) = (p.re + sums.re[s], p.im + sums.im[s]);
+        }
+        sums
+    }
+
     /// Some members; `new` where what was gathered before belongs to weights that are yet to be computed.
     #[inline(always)]
     pub(super) fn load<V: Vector<T>>(&self, lane: usize, new: bool) -> Judge<T, V> {
@@ -102,9 +146,17 @@ impl<T: Real> Evidence<T> {
         self.surprise.put(lane, surprise);
     }
 
-    /// Lets the noise follow what was seen since it last did, at some pace.
+    /// Lets the noise follow what was seen in so many samples: its window is a part of all that were seen, as errors fall at first.
     #[inline(always)]
-    pub(super) fn renew<V: Vector<T>>(&mut self, pace: T) {
+    pub(super) fn renew<V: Vector<T>>(&mut self, samples: usize) {
+        self.seen += T::of(samples as f64);
+        let window = (self.seen * T::of(NOISE_PART)).max(T::of(NOISE_FIRST)).min(T::of(NOISE_WINDOW));
+        self.renew_at::<V>(window.recip());
+    }
+
+    /// The same at some pace.
+    #[inline(always)]
+    pub(super) fn renew_at<V: Vector<T>>(&mut self, pace: T) {
         let mut at = self.window.first;
         while at < self.window.end {
             let noise = self.excess.get::<V>(at).fma(V::splat(pace), V::splat(T::one())).mul(self.noise.get(at));
@@ -140,10 +192,10 @@ pub(super) fn noise_pace<T: Real>(learned: u64) -> T {
     T::of(1.0 / NOISE_WINDOW.min(learned as f64 + 1.0))
 }
 
-/// Turns the evidence of four samples into weights, and returns the share that each half has; members that do not run keep their place behind those that
+/// Turns the evidence of four samples into weights, and returns the share that each part has; members that do not run keep their place behind those that
 /// do.
 pub(super) struct Weigh<'a, T: Real> {
-    pub(super) running: [Option<&'a mut Evidence<T>>; 2],
+    pub(super) running: [Option<&'a mut Evidence<T>>; PARTS],
     /// What remains of the evidence after those samples.
     pub(super) forgetting: T,
     /// What the likelihood of a complex number counts: half where all are real.
@@ -151,11 +203,12 @@ pub(super) struct Weigh<'a, T: Real> {
 }
 
 impl<T: Real> Op<T> for Weigh<'_, T> {
-    type Output = [T; 2];
+    type Output = [T; PARTS];
 
     #[inline(always)]
-    fn run<V: Vector<T>>(self) -> [T; 2] {
-        let nothing = V::splat(T::of(NOTHING));
+    fn run<V: Vector<T>>(self) -> [T; PARTS] {
+        let nothing_at_all = T::of(NOTHING);
+        let nothing = V::splat(nothing_at_all);
         let (least, greatest) = (V::splat(T::of(LEAST)), V::splat(T::of(1e30)));
         let constants = V::exp2_constants();
         let mut running = self.running;
@@ -192,26 +245,25 @@ impl<T: Real> Op<T> for Weigh<'_, T> {
             e.total = sum;
         }
         // Only differences count.
-        match running {
-            [Some(a), Some(b)] => {
-                let most = a.level.max(b.level);
-                (a.level, b.level) = ((a.level - most).max(T::of(NOTHING)), (b.level - most).max(T::of(NOTHING)));
-                // Of the two only one is not 0. Not in a closure: the compiler would leave it as a call, compiled without the level's instructions.
-                let mut rows = Row::default();
-                V::splat(a.level + b.level).exp2(&constants).write(&mut rows.0, 0);
-                let (lesser, greater) = if a.level < b.level { (a.total, b.total) } else { (b.total, a.total) };
-                let share = rows.0[0] * lesser / (rows.0[0] * lesser + greater);
-                if a.level < b.level { [share, T::one() - share] } else { [T::one() - share, share] }
+        let most = running.iter().flatten().fold(T::neg_infinity(), |most, e| most.max(e.level));
+        let mut shares = Row([T::of(NOTHING); MEMBERS]);
+        for (share, e) in shares.0.iter_mut().zip(&mut running) {
+            if let Some(e) = e {
+                e.level = (e.level - most).max(nothing_at_all);
+                *share = e.level;
             }
-            [Some(one), None] => {
-                one.level = T::zero();
-                [T::one(), T::zero()]
-            }
-            [None, Some(one)] => {
-                one.level = T::zero();
-                [T::zero(), T::one()]
-            }
-            [None, None] => [T::one(), T::zero()],
         }
+        // Not in a closure: the compiler would leave it as a call, compiled without the level's instructions.
+        let mut at = 0;
+        while at < PARTS {
+            shares.put(at, shares.get::<V>(at).exp2(&constants));
+            at += V::LANES;
+        }
+        let mut total = T::zero();
+        for (share, e) in shares.0.iter_mut().zip(&running) {
+            *share = e.as_ref().map_or(T::zero(), |e| *share * e.total);
+            total += *share;
+        }
+        std::array::from_fn(|i| shares.0[i] / total)
     }
 }

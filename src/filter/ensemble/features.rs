@@ -110,6 +110,10 @@ impl<T: Real> Streams<T> {
         (&mut a[INPUT], &mut b[0])
     }
 
+    pub(super) fn input(&self) -> &Planes<T> {
+        &self.planes[INPUT]
+    }
+
     pub(super) fn bent(&self) -> &Planes<T> {
         &self.planes[BENT]
     }

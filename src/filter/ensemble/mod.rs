@@ -91,6 +91,7 @@ mod planes;
 mod recipe;
 mod run;
 mod shape;
+mod simple;
 mod slow;
 mod spline;
 mod step;
@@ -113,6 +114,7 @@ use self::input::Input;
 use self::lanes::{Lanes, White};
 use self::planes::Planes;
 use self::shape::Shape;
+use self::simple::Simple;
 use super::{Portrait, Tracker, check_lengths};
 use crate::simd::Level;
 use crate::{Real, Result};
@@ -146,6 +148,7 @@ pub struct Ensemble<T: Real> {
     acquisition: Acquisition,
     lanes: Lanes<T>,
     bank: Bank<T>,
+    simple: Simple<T>,
     #[serde(skip)]
     white: Option<White<T>>,
     // Outputs of the block.
@@ -202,6 +205,7 @@ impl<T: Real> Ensemble<T> {
             acquisition: Acquisition::new(config.taps),
             lanes: Lanes::new(config.taps),
             bank: Bank::new(features, short),
+            simple: Simple::new(config.taps)?,
             white: Some(White::new(config.taps)),
             y: Planes::new(0),
             average: Average::new(),
@@ -296,7 +300,9 @@ impl<T: Real> Tracker<T> for Ensemble<T> {
             .enumerate()
             .map(|(m, w)| (format!("span {:.0}", lanes::span(m)), *w * self.average.shares[0]));
         let bank = bank::NAMES.iter().zip(self.bank.evidence.weight.0).map(|(name, w)| ((*name).to_owned(), w * self.average.shares[1]));
-        portrait.members = lanes.chain(bank).map(|(name, w)| (name, w.wide())).collect();
+        let simple =
+            simple::NAMES.iter().zip(self.simple.evidence.weight.0).map(|(name, w)| ((*name).to_owned(), w * self.average.shares[2]));
+        portrait.members = lanes.chain(bank).chain(simple).map(|(name, w)| (name, w.wide())).collect();
         let inverse = self.input.inverse();
         if inverse > 0.0 {
             // As far as the control points reach.

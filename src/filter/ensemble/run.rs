@@ -8,6 +8,7 @@ use super::constants::*;
 use super::evidence::{Evidence, LEAST, Weigh};
 use super::lanes::{Lanes, White};
 use super::planes::Planes;
+use super::simple::Simple;
 use super::window::Window;
 use crate::Real;
 use crate::simd::{Op, Row, Vector};
@@ -26,10 +27,11 @@ pub(super) struct Moving<'a, T: Real, const N: usize> {
     pub(super) steady: u64,
 }
 
-/// Samples `from..to` of the block through the halves that run; returns how many were taken before the lanes were too much surprised.
+/// Samples `from..to` of the block through the parts that run; returns how many were taken before the lanes were too much surprised.
 pub(super) struct Run<'a, T: Real, const N: usize> {
     pub(super) lanes: Option<Moving<'a, T, N>>,
     pub(super) bank: Option<&'a mut Bank<T>>,
+    pub(super) simple: Option<&'a mut Simple<T>>,
     pub(super) average: &'a mut Average<T>,
     pub(super) y: &'a Planes<T>,
     pub(super) from: usize,
@@ -57,23 +59,27 @@ impl<T: Real, const N: usize> Op<T> for Run<'_, T, N> {
             // Only now the weights that these predictions get: they take long to compute, and the members need not wait for them.
             if let Some(forgetting) = average.due.take() {
                 let (lanes, bank) = (self.lanes.as_mut().map(|m| &mut m.lanes.evidence), self.bank.as_mut().map(|b| &mut b.evidence));
-                average.shares = Weigh { running: [lanes, bank], forgetting, counts: average.counts }.run::<V>();
+                let simple = self.simple.as_mut().map(|s| &mut s.evidence);
+                average.shares = Weigh { running: [lanes, bank, simple], forgetting, counts: average.counts }.run::<V>();
             }
             let lanes = self.lanes.as_mut().map(|moving| rows.sum::<V>(&mut moving.lanes.evidence));
             let bank = self.bank.as_mut().map(|bank| bank.judge(self.y, at, n, average.relative, learn));
-            average.conclude(self.y, at, n, [lanes, bank], learn);
+            let simple = self.simple.as_mut().map(|simple| simple.judge(self.y, at, n, average.relative, learn));
+            average.conclude(self.y, at, n, [lanes, bank, simple], learn);
             at += n;
             if !learn {
                 continue;
             }
             average.phase += n;
             if average.phase == average.quad {
-                let pace = T::of(1.0 / NOISE_WINDOW);
                 if let Some(moving) = &mut self.lanes {
-                    moving.lanes.evidence.renew::<V>(pace);
+                    moving.lanes.evidence.renew::<V>(average.phase);
                 }
                 if let Some(bank) = &mut self.bank {
-                    bank.evidence.renew::<V>(pace);
+                    bank.evidence.renew::<V>(average.phase);
+                }
+                if let Some(simple) = &mut self.simple {
+                    simple.evidence.renew::<V>(average.phase);
                 }
                 average.complete(self.evidence, false);
                 if average.surprise > T::of(JUMP) && self.lanes.is_some() {

@@ -79,7 +79,8 @@ impl<T: Real> Ensemble<T> {
         }
         if let Some(forgetting) = self.average.due.take() {
             let ([lanes, bank], level) = ([self.running[0], self.running[1] && self.bank.is_ready()], self.lanes_level());
-            let running = [lanes.then_some(&mut self.lanes.evidence), bank.then_some(&mut self.bank.evidence)];
+            let simple = self.simple.counts().then_some(&mut self.simple.evidence);
+            let running = [lanes.then_some(&mut self.lanes.evidence), bank.then_some(&mut self.bank.evidence), simple];
             self.average.shares = T::dispatch(level, Weigh { running, forgetting, counts: self.average.counts });
         }
     }
@@ -142,9 +143,9 @@ impl<T: Real> Ensemble<T> {
         let before = self.running[1];
         self.running = [both || self.lanes.evidence.level > light, both || self.bank.evidence.level > light];
         self.bank.rest(!both);
-        if !(self.running[0] && self.running[1]) {
-            self.average.shares = self.running.map(|on| if on { T::one() } else { T::zero() });
-        }
+        self.simple.turn(self.lanes.evidence.noise.0[self.lanes.evidence.best()].min(self.bank.least_noise()).wide());
+        let [lanes, bank] = self.running;
+        self.average.share([lanes, bank && self.bank.is_ready(), self.simple.counts()]);
         if self.running[1] && !before {
             let (from, to) = (BLOCK, BLOCK + self.history);
             T::dispatch(self.level, Products { streams: &mut self.streams, from, to });
@@ -209,6 +210,7 @@ impl<T: Real> Ensemble<T> {
         self.acquisition.reopen(&self.lanes, &self.shape, &mut self.windows);
         self.running[0] = true;
         self.average.surprise = T::one();
+        self.lanes.evidence.seen = T::zero();
         self.clock.since_jump = JUMP_WINDOW as u64;
     }
 
@@ -238,6 +240,7 @@ impl<T: Real> Ensemble<T> {
     fn grow(&mut self, ratio: f64) {
         self.clock.since_change = 0;
         self.bank.restart();
+        self.simple.restart();
         self.running[0] = true;
         let factor = self.curve.stretch(ratio);
         self.acquisition.scale(factor);

@@ -45,6 +45,13 @@ impl<T: Real> Ensemble<T> {
             self.whiten(from, to);
         }
         let learn = learn && self.input.inverse() > 0.0;
+        if self.simple.is_awake() && !self.input.is_starting() {
+            for at in from..to {
+                let x = &mut self.windows[0];
+                x.iter_mut().enumerate().for_each(|(l, x)| *x = wide(self.streams.input().at(self.history + at - l)));
+                self.simple.take(at, x, wide(self.y.at(at)), learn);
+            }
+        }
         while self.clock.at < to {
             let at = self.clock.at;
             let lazy = match self.clock.since_change / EAGER {
@@ -135,7 +142,11 @@ impl<T: Real> Ensemble<T> {
                     steady: from as u64 + STEADY.saturating_sub(self.clock.since_jump),
                 });
                 let (average, y, evidence) = (&mut self.average, &self.y, T::of(self.config.evidence));
-                T::dispatch(level, Run { lanes: moving, bank: bank.then_some(&mut self.bank), average, y, from, to, learn, evidence })
+                let simple = self.simple.counts().then_some(&mut self.simple);
+                T::dispatch(
+                    level,
+                    Run { lanes: moving, bank: bank.then_some(&mut self.bank), simple, average, y, from, to, learn, evidence },
+                )
             }};
         }
         match self.config.taps {
@@ -178,14 +189,16 @@ impl<T: Real> Ensemble<T> {
         let mut own = Sums::default();
         (own.re[0], own.im[0], own.variance[0]) = (T::of(re), T::of(im), T::of(square - re * re - im * im));
         let other = bank.then(|| self.bank.judge(&self.y, at, 1, relative, all));
-        self.average.conclude(&self.y, at, 1, [Some(own), other], all);
+        let simple = self.simple.counts().then(|| self.simple.judge(&self.y, at, 1, relative, all));
+        self.average.conclude(&self.y, at, 1, [Some(own), other, simple], all);
         if all {
             let (lanes, bank) = (&mut self.lanes.evidence, bank.then_some(&mut self.bank.evidence));
+            let simple = self.simple.counts().then_some(&mut self.simple.evidence);
             let (taken, pace) = (learn.then_some([&rows[0], &rows[1]]), noise_pace(self.clock.since_jump));
             self.average.phase = 1;
             self.average.complete(T::of(self.config.evidence), true);
             self.average.follow(at);
-            T::dispatch(self.level, Take { taken, lanes, bank, pace, average: &mut self.average });
+            T::dispatch(self.level, Take { taken, lanes, others: [bank, simple], pace, average: &mut self.average });
         }
         if !learn {
             return 1;
@@ -212,7 +225,7 @@ impl<T: Real> Ensemble<T> {
 struct Take<'a, T: Real> {
     taken: Option<[&'a Row<T>; 2]>,
     lanes: &'a mut Evidence<T>,
-    bank: Option<&'a mut Evidence<T>>,
+    others: [Option<&'a mut Evidence<T>>; PARTS - 1],
     /// That of the lanes' noise.
     pace: T,
     average: &'a mut Average<T>,
@@ -223,7 +236,7 @@ impl<T: Real> Op<T> for Take<'_, T> {
 
     #[inline(always)]
     fn run<V: Vector<T>>(self) {
-        let (lanes, mut bank) = (self.lanes, self.bank);
+        let (lanes, [mut bank, mut simple]) = (self.lanes, self.others);
         if let Some([z, variance]) = self.taken {
             let mut at = 0;
             while at < MEMBERS {
@@ -233,13 +246,14 @@ impl<T: Real> Op<T> for Take<'_, T> {
                 lanes.excess.put(at, judge.excess);
                 at += V::LANES;
             }
-            lanes.renew::<V>(self.pace);
+            lanes.seen += T::one();
+            lanes.renew_at::<V>(self.pace);
         }
-        if let Some(bank) = &mut bank {
-            bank.renew::<V>(T::of(1.0 / NOISE_WINDOW));
+        for other in [&mut bank, &mut simple].into_iter().flatten() {
+            other.renew::<V>(1);
         }
         if let Some(forgetting) = self.average.due.take() {
-            self.average.shares = Weigh { running: [Some(lanes), bank], forgetting, counts: self.average.counts }.run::<V>();
+            self.average.shares = Weigh { running: [Some(lanes), bank, simple], forgetting, counts: self.average.counts }.run::<V>();
         }
     }
 }
