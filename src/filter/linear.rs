@@ -124,6 +124,11 @@ impl Rls {
     fn prior(&self) -> f64 {
         1.0 / self.regularization
     }
+
+    /// Whether all that was read back has the sizes of `other`.
+    pub(super) fn fits(&self, other: &Self) -> bool {
+        self.linear.check(other.linear.weights.len()).is_ok()
+    }
 }
 
 impl Adaptive for Rls {

@@ -57,6 +57,11 @@ impl MemoryPolynomial {
         Ok(Self { features: vec![Complex64::zero(); rls.size()], rls, terms, rms })
     }
 
+    /// Whether all that was read back has the sizes of `other`.
+    pub(super) fn fits(&self, other: &Self) -> bool {
+        self.terms == other.terms && self.rms == other.rms && self.features.len() == other.features.len() && self.rls.fits(&other.rls)
+    }
+
     fn expand<T: Real>(&mut self, x: &[Complex<T>]) {
         assert_eq!(x.len() * self.terms, self.features.len(), "input length");
         for (features, x) in self.features.chunks_exact_mut(self.terms).zip(x) {

@@ -1,4 +1,4 @@
-//! The average over the members of both halves: predictions, and what their errors say of the whole.
+//! The average over the members of all parts: predictions, and what their errors say of the whole.
 
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::evidence::LEAST;
 use super::planes::Planes;
 use crate::Real;
 
-/// What the members of one half predict for at most four samples: the mean of their predictions, `Σ w·p`, and the variance around it, `Σ w·(V + |p|²)` less the square of the mean.
+/// What the members of one part predict for at most four samples: the mean of their predictions, `Σ w·p`, and the variance around it, `Σ w·(V + |p|²)` less the square of the mean.
 ///
 /// Sums are taken over differences from one of the predictions: the error of a good prediction is far below the rounding of its square.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,17 +32,23 @@ impl<T: Real> Sums<T> {
     }
 
     /// The parts that run, which have these shares; nothing where none runs.
-    #[inline(always)]
+    // Mostly one part runs alone.
+    #[inline(never)]
     fn mixed(parts: &[Option<Self>; PARTS], shares: [T; PARTS]) -> Option<Self> {
         let (mut mixed, mut total): (Option<Self>, _) = (None, T::zero());
         for (part, share) in parts.iter().zip(shares) {
             let Some(part) = part else { continue };
-            total += share;
             match &mut mixed {
-                Some(mixed) if share > T::zero() => mixed.mix(part, share / total),
-                Some(_) => {}
-                None => mixed = Some(*part),
+                Some(mixed) if total > T::zero() => {
+                    // What has no share may be anything.
+                    if share > T::zero() {
+                        mixed.mix(part, share / (total + share));
+                    }
+                }
+                Some(_) if share == T::zero() => {}
+                _ => mixed = Some(*part),
             }
+            total += share;
         }
         mixed
     }
@@ -76,7 +82,7 @@ impl<T: Real> Quad<T> {
     }
 }
 
-/// What comes out of a block, and the state of both halves.
+/// What comes out of a block, and the state of the parts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Average<T: Real> {
@@ -151,8 +157,13 @@ impl<T: Real> Average<T> {
     pub(super) fn conclude(&mut self, y: &Planes<T>, at: usize, n: usize, parts: [Option<Sums<T>>; PARTS], learn: bool) {
         // Always four, whatever is beyond the last: loops of one length become vectors.
         let outputs: ([T; QUAD], [T; QUAD]) = (std::array::from_fn(|s| y.re[at + s]), std::array::from_fn(|s| y.im[at + s]));
-        let Some(sums) = Sums::mixed(&parts, self.shares) else { return };
-        let whole = Quad::new(&sums, &outputs);
+        let whole = match &parts {
+            [Some(one), None, None] | [None, Some(one), None] => Quad::new(one, &outputs),
+            _ => match Sums::mixed(&parts, self.shares) {
+                Some(sums) => Quad::new(&sums, &outputs),
+                None => return,
+            },
+        };
         let (surprise, outlier) = (T::of(SURPRISE), T::of(OUTLIER));
         let mut weight = [if learn { T::one() } else { T::zero() }; QUAD];
         for s in 0..QUAD {

@@ -23,7 +23,7 @@ pub(super) const FASTEST_SPAN: f64 = 8.0;
 /// Ratio of the spans of two neighbours.
 pub(super) const SPAN_RATIO: f64 = 1.45;
 
-/// Samples of the grid on which the bank learns and the halves are switched.
+/// Samples of the grid on which the bank learns and parts are switched.
 pub(super) const BLOCK: usize = 128;
 /// The most samples that are predicted with one curve.
 pub(super) const CELL: usize = 64;
@@ -131,10 +131,10 @@ pub(super) const FIRST_EVIDENCE: f64 = -30.0;
 /// Weight of the bank's prior for smooth gains, in units of the noise over the output's power, and the most it may be.
 pub(super) const SMOOTH: f64 = 1e4;
 pub(super) const SMOOTH_MOST: f64 = 10.0;
-/// Logarithm (base 2) of the weight below which a half rests, and blocks between two looks at it. At -20 the rate on a slowly fading channel is half of what it is, the NMSE the same.
+/// Logarithm (base 2) of the weight below which a part rests, and blocks between two looks at it. At -20 the rate on a slowly fading channel is half of what it is, the NMSE the same.
 pub(super) const LIGHT: f64 = -6.0;
 pub(super) const REST: u64 = 8;
-/// Both halves run while squared errors, averaged over a block, are this many times their variance.
+/// Lanes and bank both run while squared errors, averaged over a block, are this many times their variance.
 pub(super) const CALM: f64 = 1.5;
 /// A bank whose noise is this many times that of the lanes is not worth much effort.
 pub(super) const HOPELESS: f64 = 8.0;
@@ -157,6 +157,6 @@ pub(super) const SIMPLE_OUTLIER: f64 = 100.0;
 /// They sleep when they carry no weight and their noise is so many times that of the others, or when they are so many blocks old.
 pub(super) const SIMPLE_FAR: f64 = 4.0;
 pub(super) const SIMPLE_OLD: u64 = 256;
-/// Blocks that they sleep: as many as they are old, a quarter while that is less, but at least and at most so many.
+/// Blocks that they sleep: as many as they are old, a quarter of that while they are young, but at least and at most so many.
 pub(super) const SIMPLE_REST: u64 = 4;
 pub(super) const SIMPLE_PATIENCE: u64 = 1 << 14;

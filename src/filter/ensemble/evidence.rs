@@ -18,7 +18,7 @@ use crate::simd::{Op, Row, Vector};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Evidence<T: Real> {
-    /// Logarithm to base 2 of the greatest weight; that of the better half is 0.
+    /// Logarithm to base 2 of the greatest weight; that of the best part is 0.
     pub(super) level: T,
     /// Logarithms of the others' weights relative to it.
     pub(super) log: Row<T>,
@@ -149,9 +149,14 @@ impl<T: Real> Evidence<T> {
     /// Lets the noise follow what was seen in so many samples: its window is a part of all that were seen, as errors fall at first.
     #[inline(always)]
     pub(super) fn renew<V: Vector<T>>(&mut self, samples: usize) {
-        self.seen += T::of(samples as f64);
-        let window = (self.seen * T::of(NOISE_PART)).max(T::of(NOISE_FIRST)).min(T::of(NOISE_WINDOW));
-        self.renew_at::<V>(window.recip());
+        let (window, most) = (self.seen * T::of(NOISE_PART), T::of(NOISE_WINDOW));
+        let pace = if window < most {
+            self.seen += T::of(samples as f64);
+            window.max(T::of(NOISE_FIRST)).recip()
+        } else {
+            T::of(1.0 / NOISE_WINDOW)
+        };
+        self.renew_at::<V>(pace);
     }
 
     /// The same at some pace.
@@ -243,6 +248,10 @@ impl<T: Real> Op<T> for Weigh<'_, T> {
             }
             e.level = self.forgetting * e.level + most;
             e.total = sum;
+        }
+        if let [Some(one), None, None] = &mut running {
+            one.level = T::zero();
+            return [T::one(), T::zero(), T::zero()];
         }
         // Only differences count.
         let most = running.iter().flatten().fold(T::neg_infinity(), |most, e| most.max(e.level));

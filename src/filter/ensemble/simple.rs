@@ -61,8 +61,9 @@ impl<T: Real> Simple<T> {
     }
 
     pub(super) fn is_sound(&self, other: &Self) -> bool {
-        let size = |s: &Self| [s.nlms.weights().len(), s.rls.weights().len(), Filter::<f64>::taps(&s.polynomial)];
-        size(self) == size(other)
+        self.nlms.weights().len() == other.nlms.weights().len()
+            && self.rls.fits(&other.rls)
+            && self.polynomial.fits(&other.polynomial)
             && self.predictions.len() == SLOTS
             && self.predictions.iter().all(|p| p.fits(0))
             && self.evidence.is_sound()
@@ -84,7 +85,11 @@ impl<T: Real> Simple<T> {
         let members: [&mut dyn Filter<f64>; SLOTS] = [&mut self.nlms, &mut self.rls, &mut self.polynomial];
         for (i, member) in members.into_iter().enumerate() {
             let x = &x[..member.taps()];
-            let p = member.predict(x);
+            let mut p = member.predict(x);
+            if !T::of(p.norm_sqr()).is_finite() {
+                member.reset();
+                p = Complex64::default();
+            }
             self.predictions[i].set(at, Complex::new(T::of(p.re), T::of(p.im)));
             if !learn {
                 continue;
@@ -99,7 +104,8 @@ impl<T: Real> Simple<T> {
     }
 
     /// Sums over the members for `n` samples from `at` of the block on, and evidence for them where `learn`.
-    #[inline(always)]
+    // Hardly ever called: inlined, it would slow down the loop over the lanes.
+    #[inline(never)]
     pub(super) fn judge(&mut self, y: &Planes<T>, at: usize, n: usize, relative: T, learn: bool) -> Sums<T> {
         self.evidence.judge(&self.predictions, 0..SLOTS, y, at, n, relative, learn)
     }

@@ -122,7 +122,7 @@ impl<T: Real> Ensemble<T> {
         self.streams.roll(self.running[1]);
     }
 
-    /// Decides which halves run in the next block: one that carries no weight rests, and is looked at once in a while.
+    /// Decides which parts run in the next block: one that carries no weight rests, and is looked at once in a while.
     fn gate(&mut self) {
         let z = std::mem::take(&mut self.average.block).wide();
         let calm = z < CALM * BLOCK as f64 && self.average.alarm < T::of(JUMP);
