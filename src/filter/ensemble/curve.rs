@@ -8,7 +8,7 @@
 use num_complex::{Complex, Complex64};
 use serde::{Deserialize, Serialize};
 
-use super::constants::{CURVE_DRIFT, CURVE_MEMORY, FLATNESS, GAUGE, OUTLIER, POINTS, ROUGHNESS, STEP};
+use super::constants::{CURVE_DRIFT, CURVE_MEMORY, FLATNESS, GAUGE, GAUGE_REACH, OUTLIER, POINTS, ROUGHNESS, STEP};
 use super::matrix::Matrix;
 use super::spline::{gain, weights};
 use crate::Real;
@@ -37,11 +37,12 @@ pub(super) struct Curve<T: Real> {
     pub(super) variance: f64,
 }
 
-/// Power-weighted mean of the functions, for the envelope of a complex Gaussian signal.
+/// Power-weighted mean of the functions, for the envelope of a complex Gaussian signal, as far as there are many samples. Control points beyond hardly count in the mean: they
+/// would be bent by any amount, down to a gain of zero at peaks, to make up for taps that are a little off.
 fn mean() -> [f64; POINTS] {
     let (mut mean, mut total) = ([0.0; POINTS], 0.0);
-    for k in 0..320 {
-        let r = 0.01 * f64::from(k);
+    for k in 0..200 {
+        let r = GAUGE_REACH * f64::from(k) / 200.0;
         let ((i, w), c) = (weights(r), r.powi(3) * (-r * r).exp());
         total += c;
         (0..4).for_each(|k| mean[i + k] += c * w[k]);

@@ -149,14 +149,10 @@ impl<T: Real> Evidence<T> {
     /// Lets the noise follow what was seen in so many samples: its window is a part of all that were seen, as errors fall at first.
     #[inline(always)]
     pub(super) fn renew<V: Vector<T>>(&mut self, samples: usize) {
-        let (window, most) = (self.seen * T::of(NOISE_PART), T::of(NOISE_WINDOW));
-        let pace = if window < most {
-            self.seen += T::of(samples as f64);
-            window.max(T::of(NOISE_FIRST)).recip()
-        } else {
-            T::of(1.0 / NOISE_WINDOW)
-        };
-        self.renew_at::<V>(pace);
+        self.seen += T::of(samples as f64);
+        let window = self.seen * T::of(NOISE_PART);
+        let long = window >= T::of(NOISE_WINDOW);
+        self.renew_at::<V>(if long { T::of(1.0 / NOISE_WINDOW) } else { window.max(T::of(NOISE_FIRST)).recip() });
     }
 
     /// The same at some pace.

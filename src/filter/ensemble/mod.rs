@@ -38,7 +38,7 @@
 //! | the bank's step (Newton's, with that inverse) is made after each block, later after every second | `K^2` in 256 samples | 0.01 dB |
 //! | eight neighbours of the sixteen members run, those that carry the weight | half of the lanes | none (0.003 dB either way on A, B, D, E) |
 //! | lanes or bank, where they carry next to no weight, run in one block of eight, a bank far behind in one of 32, later of 256 | half of all | none measured |
-//! | simple filters that carry no weight, and are 6 dB behind or 32,768 samples old, sleep; a look at them takes two blocks and comes after a quarter as many samples as they are old, later after as many | nearly nothing | 0.3 dB and more behind them in 9 simulated cases of 160 instead of 7 |
+//! | simple filters that carry no weight, and are 6 dB behind or 32,768 samples old, sleep; a look at them takes two blocks and comes after a quarter as many samples as they are old, later after as many | nearly nothing | 0.3 dB and more behind them in two more simulated cases of 160 |
 //! | the bank's best member runs alone in seven blocks of eight, and learns nothing in them where its window has no end | two thirds of the bank | 0.04 dB |
 //!
 //! # Why the lanes are fast
