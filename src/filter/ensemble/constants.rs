@@ -41,7 +41,7 @@ pub(super) const FLATNESS: f64 = 0.25;
 /// Weight of the condition that the power-weighted mean gain is 1.
 pub(super) const GAUGE: f64 = 1e8;
 /// Envelope up to which that mean is taken, in units of the input's RMS.
-pub(super) const GAUGE_REACH: f64 = 2.0;
+pub(super) const GAUGE_REACH: f64 = 2.2;
 /// Samples during which the curve learns from every sample, and of how many it takes one later.
 pub(super) const EAGER: u64 = 4096;
 pub(super) const LAZY: u64 = 4;

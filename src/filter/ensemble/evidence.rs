@@ -152,15 +152,18 @@ impl<T: Real> Evidence<T> {
         self.seen += T::of(samples as f64);
         let window = self.seen * T::of(NOISE_PART);
         let long = window >= T::of(NOISE_WINDOW);
-        self.renew_at::<V>(if long { T::of(1.0 / NOISE_WINDOW) } else { window.max(T::of(NOISE_FIRST)).recip() });
+        let pace = if long { T::of(1.0 / NOISE_WINDOW) } else { window.max(T::of(NOISE_FIRST)).recip() };
+        // It falls sooner, but rises no sooner than with the whole window: garbage would take it out of the range of the numbers.
+        self.renew_at::<V>(pace, T::of(1.0 + samples as f64 * (OUTLIER - 1.0) / NOISE_WINDOW));
     }
 
-    /// The same at some pace.
+    /// The same at some pace, by at most a factor of `most`.
     #[inline(always)]
-    pub(super) fn renew_at<V: Vector<T>>(&mut self, pace: T) {
+    pub(super) fn renew_at<V: Vector<T>>(&mut self, pace: T, most: T) {
         let mut at = self.window.first;
         while at < self.window.end {
-            let noise = self.excess.get::<V>(at).fma(V::splat(pace), V::splat(T::one())).mul(self.noise.get(at));
+            let factor = self.excess.get::<V>(at).fma(V::splat(pace), V::splat(T::one())).min(V::splat(most));
+            let noise = factor.mul(self.noise.get(at));
             self.noise.put(at, noise.max(V::splat(T::of(LEAST))));
             self.excess.put(at, V::splat(T::zero()));
             at += V::LANES;

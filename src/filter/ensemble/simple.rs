@@ -122,12 +122,14 @@ impl<T: Real> Simple<T> {
         if self.awake == 1 {
             self.evidence = Evidence::new(SLOTS);
             self.evidence.level = T::of(-BEHIND);
-            self.evidence.noise.0.iter_mut().zip(self.squares).for_each(|(to, x)| *to = T::of(x.max(LEAST)));
+            self.evidence.noise.0.iter_mut().zip(self.squares).for_each(|(to, x)| *to = T::of(x.clamp(LEAST, 1.0 / LEAST)));
         } else if self.evidence.level < T::of(LIGHT) {
             let least = self.evidence.noise.0[..SLOTS].iter().fold(T::infinity(), |a, &b| a.min(b));
             let old = self.age > SIMPLE_OLD;
             if old || least.wide() > SIMPLE_FAR * noise {
                 self.sleep = if old { self.age } else { self.age / 4 }.clamp(SIMPLE_REST, SIMPLE_PATIENCE);
+                // Those from before count for nothing when it wakes.
+                self.squares = [0.0; SLOTS];
             }
         }
     }

@@ -134,7 +134,9 @@ impl<T: Real> Ensemble<T> {
             true if self.bank.learned() < BANK_SETTLED => 4 * REST,
             true => 32 * REST,
         });
-        let both = turn || !calm || self.acquisition.left > 0 || self.bank.learned() < BANK_EAGER;
+        // Where simple filters are ahead, the others may yet catch up: at rest they would not, nor would they learn that garbage is over.
+        let behind = self.average.shares[2] > T::of(0.5);
+        let both = turn || !calm || behind || self.acquisition.left > 0 || self.bank.learned() < BANK_EAGER;
         if self.acquisition.left == 0 && self.running[0] {
             // Where the bank has the weight, lanes run once in a while, and then the fast ones must be among them.
             let clear = self.clock.since_jump > NARROW && self.lanes.evidence.level > light;
@@ -210,7 +212,6 @@ impl<T: Real> Ensemble<T> {
         self.acquisition.reopen(&self.lanes, &self.shape, &mut self.windows);
         self.running[0] = true;
         self.average.surprise = T::one();
-        self.lanes.evidence.seen = T::zero();
         self.clock.since_jump = JUMP_WINDOW as u64;
     }
 

@@ -247,7 +247,7 @@ impl<T: Real> Op<T> for Take<'_, T> {
                 at += V::LANES;
             }
             lanes.seen += T::one();
-            lanes.renew_at::<V>(self.pace);
+            lanes.renew_at::<V>(self.pace, T::max_value());
         }
         for other in [&mut bank, &mut simple].into_iter().flatten() {
             other.renew::<V>(1);
