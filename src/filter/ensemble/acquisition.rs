@@ -43,24 +43,37 @@ pub(super) struct Acquisition {
 impl Acquisition {
     pub(super) fn new(taps: usize) -> Self {
         let zero = ([0.0; MEMBERS], [0.0; MEMBERS]);
+        let triangle = vec![zero.0; taps * (taps + 1) / 2];
         let mut new = Self {
             taps,
-            left: length(taps),
-            p_re: vec![zero.0; taps * (taps + 1) / 2],
-            p_im: vec![zero.0; taps * (taps + 1) / 2],
+            left: 0,
+            p_re: triangle.clone(),
+            p_im: triangle,
             h: vec![zero; taps],
             v: vec![zero; taps],
             k: vec![zero; taps],
-            d: vec![[1.0; MEMBERS]; taps],
+            d: vec![zero.0; taps],
             power: vec![zero.0; taps],
-            p11: [PRIOR; MEMBERS],
+            p11: zero.0,
             p12: zero.0,
-            p22: std::array::from_fn(|m| PRIOR * VELOCITY_PRIOR / span(m).powi(2)),
+            p22: zero.0,
             p: zero,
             f: zero.0,
         };
-        (0..taps).for_each(|i| new.p_re[index(taps, i, i)] = [PRIOR; MEMBERS]);
+        new.begin();
         new
+    }
+
+    /// Begins from nothing.
+    pub(super) fn begin(&mut self) {
+        let zero = ([0.0; MEMBERS], [0.0; MEMBERS]);
+        self.left = length(self.taps);
+        self.p_re.iter_mut().chain(&mut self.p_im).chain(&mut self.power).for_each(|x| *x = zero.0);
+        self.h.iter_mut().chain(&mut self.v).for_each(|x| *x = zero);
+        self.d.fill([1.0; MEMBERS]);
+        (0..self.taps).for_each(|i| self.p_re[index(self.taps, i, i)] = [PRIOR; MEMBERS]);
+        (self.p11, self.p12) = ([PRIOR; MEMBERS], zero.0);
+        self.p22 = std::array::from_fn(|m| PRIOR * VELOCITY_PRIOR / span(m).powi(2));
     }
 
     pub(super) fn is_sound(&self, taps: usize) -> bool {

@@ -90,6 +90,9 @@ pub(super) const JUMP_WINDOW: f64 = 20.0;
 /// Learned samples after the start or a jump before a jump is believed.
 pub(super) const SETTLED: u64 = 100;
 
+/// Blocks after which lanes that have no weight at all beside simple filters begin from nothing; each time twice as many.
+pub(super) const LANES_BEHIND: u64 = 32;
+
 /// Learned samples after the start or a jump before the covariances are in their steady state: four of the longest spans.
 pub(super) const STEADY: u64 = 8192;
 

@@ -64,6 +64,7 @@
 //!
 //! - A jump of the channel: squared errors of the lanes far above their variance. All members are opened and acquire, unless the bank describes the channel
 //!   better than the lanes ever did.
+//! - Garbage that leaves the lanes with taps or variances far out of range: simple filters are ahead soon, and lanes without any weight beside them begin from nothing, and the curve with them.
 //! - A step of the level, of either stream: after 128 samples (louder) or 256 (quieter) the unit of the input follows, the curve is stretched along, and the noise is
 //!   estimated anew. Over within 2,000 samples for steps of up to 60 dB either way.
 //! - A block that excites what the bank's Gram matrix has hardly seen: its step is bounded by `|e|^2 / (2 g^H H g)`, so that it cannot overshoot. A member of
@@ -185,6 +186,9 @@ struct Clock {
     /// Samples learned since the last jump, and since the curve was last stretched.
     since_jump: u64,
     since_change: u64,
+    /// Blocks for which the lanes had no weight at all beside simple filters, and how many it takes until they begin anew.
+    behind: u64,
+    patience: u64,
     /// Samples until the curve learns next, once it is not eager any more.
     wait: u64,
     /// Samples since the shape was refreshed, and when it will be.
@@ -213,7 +217,7 @@ impl<T: Real> Ensemble<T> {
             white: Some(White::new(config.taps)),
             y: Planes::new(0),
             average: Average::new(),
-            clock: Clock { cell: 1, length: 1, next_shape: REFRESH_FIRST, ..Clock::default() },
+            clock: Clock { cell: 1, length: 1, next_shape: REFRESH_FIRST, patience: LANES_BEHIND, ..Clock::default() },
             carrier: Carrier::new(),
             offset: Complex64::default(),
             offset_variance: OFFSET_PRIOR,

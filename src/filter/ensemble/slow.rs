@@ -4,9 +4,11 @@ use num_complex::Complex64;
 
 use super::bank::spread;
 use super::constants::*;
+use super::curve::Curve;
 use super::evidence::{NOTHING, Weigh};
 use super::features::Products;
 use super::input::Change;
+use super::shape::Shape;
 use super::step::wide;
 use super::{Ensemble, lanes};
 use crate::Real;
@@ -57,7 +59,7 @@ impl<T: Real> Ensemble<T> {
             bent |= self.curve.solve(self.level);
         }
         if self.clock.at == BLOCK {
-            self.end_block(learn);
+            bent |= self.end_block(learn);
         }
         if bent {
             self.bend_history();
@@ -85,7 +87,8 @@ impl<T: Real> Ensemble<T> {
         }
     }
 
-    fn end_block(&mut self, learn: bool) {
+    /// The end of a block; returns whether the curve is another one.
+    fn end_block(&mut self, learn: bool) -> bool {
         self.carrier.end_block();
         let power = |z: Complex64| z.norm_sqr();
         let mean = (0..BLOCK).map(|i| power(wide(self.y.at(i))) * self.average.weight[i].wide()).sum::<f64>() / BLOCK as f64;
@@ -116,10 +119,15 @@ impl<T: Real> Ensemble<T> {
             }
         }
         self.gate();
+        let begun = self.are_lanes_lost();
+        if begun {
+            self.begin_lanes();
+        }
         self.carrier.begin_block();
         self.clock.at = 0;
         self.input.x.roll(self.history);
         self.streams.roll(self.running[1]);
+        begun
     }
 
     /// Decides which parts run in the next block: one that carries no weight rests, and is looked at once in a while.
@@ -213,6 +221,30 @@ impl<T: Real> Ensemble<T> {
         self.running[0] = true;
         self.average.surprise = T::one();
         self.clock.since_jump = JUMP_WINDOW as u64;
+    }
+
+    /// Whether simple filters have been so far ahead of the lanes, for so long, that it must be garbage what these have learned.
+    fn are_lanes_lost(&mut self) -> bool {
+        let level = self.lanes.evidence.level;
+        if level > T::of(LIGHT) {
+            self.clock.patience = LANES_BEHIND;
+        }
+        let behind = self.average.shares[2] > T::of(0.5) && level <= T::of(NOTHING);
+        self.clock.behind = if behind { self.clock.behind + 1 } else { 0 };
+        self.clock.behind >= self.clock.patience
+    }
+
+    /// Lanes and curve begin from nothing.
+    fn begin_lanes(&mut self) {
+        self.jump();
+        self.acquisition.begin();
+        self.curve = Curve::new();
+        self.shape = Shape::new(self.config.taps);
+        (self.offset, self.offset_variance) = (Complex64::default(), OFFSET_PRIOR);
+        self.fresh = true;
+        (self.clock.since_change, self.clock.since_shape, self.clock.next_shape) = (0, 0, REFRESH_FIRST);
+        // If it did not help, it hardly will soon.
+        (self.clock.behind, self.clock.patience) = (0, self.clock.patience.saturating_mul(2));
     }
 
     /// A member that has lost the channel takes the state of the best one.
