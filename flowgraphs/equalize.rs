@@ -13,7 +13,7 @@ use crate::{
     blocks::{OfdmRx, OfdmTx, Staged},
     channel::{self, FadingConfig, Model, Noise, Profile, Stage},
     metrics::{Ber, Evm},
-    ofdm::{Code, Config, Constellation, Demodulator, Packet, RandomBits, Reading, Receiver, Source, Transmitter},
+    ofdm::{Config, Packet, Reading, Receiver, SentFrames, Source, Transmitter},
 };
 
 /// The link.
@@ -115,35 +115,29 @@ fn period(config: &Config) -> usize {
 /// Compares packets with what was sent.
 fn quality(link: &Link, packets: &[Packet]) -> Result<Quality> {
     let config = &link.ofdm;
-    let constellation = Constellation::new(config.modulation);
-    let code = config.code.map(|rate| Code::new(config, rate)).transpose()?;
-    let demodulator = Demodulator::new(config)?;
-    let slots = demodulator.data_slots();
-    let mut random = RandomBits::new(config.seed);
-    let mut data = vec![0; code.as_ref().map_or(config.payload_bits(), Code::data_bits)];
-    let mut ideal = vec![Complex32::zero(); config.symbols * config.data_carriers()];
+    let slots = config.data_slots();
+    let mut frames = (0..).zip(SentFrames::new(config)?);
+    let mut sent = frames.next();
     let mut quality = Quality { sent: link.frames, ..Quality::default() };
-    let mut drawn = 0;
     for packet in packets {
         let frame = (packet.start.max(0) as u64 + period(config) as u64 / 2) / period(config) as u64;
         if frame >= link.frames {
             break;
         }
-        while drawn <= frame {
-            random.fill(&mut data);
-            drawn += 1;
+        while sent.as_ref().is_some_and(|(number, _)| *number < frame) {
+            sent = frames.next();
         }
-        let payload = code.as_ref().map_or_else(|| data.clone(), |code| code.encode(&data));
-        constellation.map(&payload, &mut ideal);
-        for (i, (&z, &ideal)) in packet.points.iter().zip(&ideal).enumerate() {
+        let Some((_, sent)) = &sent else { break };
+        for (i, (&z, &ideal)) in packet.points.iter().zip(&sent.points).enumerate() {
             let weight = packet.channel[slots[i % slots.len()]].norm();
             quality.evm.push(z, ideal);
             quality.weighted.push(z * weight, ideal * weight);
         }
-        quality.ber.extend(&payload, &packet.bits);
+        quality.ber.extend(&sent.payload, &packet.bits);
         quality.packets += 1;
         // Without a code a packet is right where all its bits are.
-        quality.decoded += u64::from(if code.is_some() { packet.data.as_ref() == Some(&data) } else { packet.bits == payload });
+        let right = if config.code.is_some() { packet.data.as_ref() == Some(&sent.data) } else { packet.bits == sent.payload };
+        quality.decoded += u64::from(right);
     }
     let last = packets.iter().rev().flat_map(|p| p.points.iter().rev()).take(POINTS);
     quality.points = last.copied().collect();

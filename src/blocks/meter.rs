@@ -36,7 +36,7 @@ use crate::metrics::{Row, Series};
 /// connect!(fg, a > reference.meter; b > estimate.meter);
 /// let fg = Runtime::new().run(fg)?;
 /// assert!((meter.get(&fg)?.series.total().nmse_db() + 20.0).abs() < 1e-4);
-/// assert!((meter.get(&fg)?.series.rows()[3].evm_percent() - 10.0).abs() < 1e-4);
+/// assert_eq!(meter.get(&fg)?.series.rows().len(), 5);
 /// # Ok(()) }
 /// ```
 #[derive(Block)]

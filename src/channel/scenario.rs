@@ -132,7 +132,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// The waveform of a transmit antenna, with the seed of that antenna's own payload: what [`RandomBits`](ofdm::RandomBits) of this seed draws.
+    /// The waveform of a transmit antenna, with the seed of that antenna's own payload: what [`SentFrames`](ofdm::SentFrames) of this seed draws.
     pub(crate) fn waveform(&self, antenna: usize) -> ofdm::Config {
         let seed = another(self.seed ^ another(self.ofdm.seed, 0), antenna);
         ofdm::Config { seed, ..self.ofdm.clone() }

@@ -49,7 +49,7 @@ impl Row {
     }
 
     /// Error vector magnitude in percent of the reference's rms.
-    pub fn evm_percent(&self) -> f64 {
+    pub(crate) fn evm_percent(&self) -> f64 {
         if self.reference > 0.0 { 100.0 * (self.error / self.reference).sqrt() } else { f64::NAN }
     }
 

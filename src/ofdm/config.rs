@@ -177,8 +177,15 @@ impl Config {
     }
 
     /// Data carriers: the active ones that are not pilots.
-    pub fn data_carriers(&self) -> usize {
+    pub(crate) fn data_carriers(&self) -> usize {
         self.active - self.pilots.len()
+    }
+
+    /// Where they are among the active carriers, lowest frequency first, as in [`Packet::channel`](super::Packet::channel); the others are pilots.
+    pub fn data_slots(&self) -> Vec<usize> {
+        let half = (self.active / 2) as i32;
+        let active = (-half..=half).filter(|&k| k != 0);
+        active.enumerate().filter(|(_, k)| !self.pilots.contains(k)).map(|(slot, _)| slot).collect()
     }
 
     /// Bits in one OFDM symbol.

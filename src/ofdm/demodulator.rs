@@ -8,7 +8,7 @@ use crate::Result;
 /// Turns the body of one OFDM symbol into the values on its active carriers, lowest frequency first: the inverse of
 /// `Modulator::symbol` but for clipping. No synchronisation, no equaliser: [`Receiver`](super::Receiver) has those.
 #[derive(Clone, Debug)]
-pub struct Demodulator {
+pub(crate) struct Demodulator {
     fourier: Fourier,
     bins: Vec<usize>,
     data: Vec<usize>,
@@ -18,7 +18,7 @@ pub struct Demodulator {
 
 impl Demodulator {
     /// A demodulator of a valid `config`.
-    pub fn new(config: &Config) -> Result<Self> {
+    pub(crate) fn new(config: &Config) -> Result<Self> {
         config.validate()?;
         Ok(Self::of(&Layout::new(config)))
     }
@@ -36,7 +36,7 @@ impl Demodulator {
     }
 
     /// Where the data carriers are among the active ones; the others are pilots.
-    pub fn data_slots(&self) -> &[usize] {
+    pub(crate) fn data_slots(&self) -> &[usize] {
         &self.data
     }
 

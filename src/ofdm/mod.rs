@@ -35,23 +35,24 @@ pub(crate) mod trial;
 mod wifi;
 
 pub use self::{
-    code::{Code, Rate},
+    code::Rate,
     config::{Clip, Config},
     constellation::{Constellation, Modulation},
-    demodulator::Demodulator,
     packet::Packet,
     reader::Reading,
     receiver::Receiver,
-    saturation::Curve,
-    transmitter::{RandomBits, Source, Transmitter},
+    transmitter::{SentFrame, SentFrames, Source, Transmitter},
 };
 
 pub(crate) use self::{
     clip::clip,
+    code::Code,
+    demodulator::Demodulator,
     modulator::{Modulator, Overlap},
     packet::Sighted,
     reception::Reception,
-    saturation::Method,
+    saturation::{Curve, Method},
+    transmitter::RandomBits,
     wifi::{Signal, receive_wifi},
 };
 

@@ -2,7 +2,7 @@
 
 use num_complex::Complex32;
 
-use crate::metrics::{Ber, Evm};
+use crate::metrics::Evm;
 
 /// One received frame.
 #[derive(Clone, Debug, Default)]
@@ -44,13 +44,6 @@ impl Packet {
         self.points.clear();
         self.variances.clear();
         self.soft.clear();
-    }
-
-    /// Compares with the payload that was sent.
-    pub fn ber(&self, payload: &[u8]) -> Ber {
-        let mut ber = Ber::default();
-        ber.extend(payload, &self.bits);
-        ber
     }
 }
 

@@ -17,9 +17,9 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// How symbols are read.
-    pub method: Method,
+    pub(crate) method: Method,
     /// The amplifier's curve with the clipping of the waveform; `None`: learned from the training and from what was read, packet by packet.
-    pub curve: Option<Curve>,
+    pub(crate) curve: Option<Curve>,
     /// How many times the grid's rate the amplifier is modelled at; `None`: the oversampling of the waveform, which is right for an amplifier that works on its
     /// samples. An analogue amplifier before a receiver without oversampling needs 4.
     pub oversampling: Option<usize>,
@@ -108,7 +108,7 @@ impl Reader {
             fourier: Fourier::fast(layout.size),
             long: layout.long.clone(),
             training: Vec::new(),
-            slots: (0..config.active).filter(|&s| layout.data.contains(&layout.active[s].1)).collect(),
+            slots: config.data_slots(),
             bins: receiver.active.iter().map(|&(_, bin)| bin).collect(),
             trained: [vec![Complex32::ZERO; receiver.size], vec![Complex32::ZERO; receiver.size]],
             arrived: Vec::new(),

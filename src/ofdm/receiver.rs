@@ -19,15 +19,14 @@ use crate::{Result, metrics::Evm};
 /// Samples that are not finite count as zero. Memory is bounded, whatever is pushed.
 ///
 /// ```
-/// use kaflow::{Complex32, ofdm::{Config, RandomBits, Receiver, Source, Transmitter}};
+/// use kaflow::{Complex32, ofdm::{Config, Receiver, SentFrames, Source, Transmitter}};
 /// let config = Config::preset("wifi")?;
-/// let mut sent = vec![0; config.payload_bits()];
-/// RandomBits::new(7).fill(&mut sent);
+/// let sent = SentFrames::new(&config)?.next().unwrap();
 /// let mut samples = vec![Complex32::ZERO; 1500];
-/// Transmitter::new(config.clone(), Source::Repeat(sent.clone()))?.fill(&mut samples[100..]);
+/// Transmitter::new(config.clone(), Source::RandomFrames)?.fill(&mut samples[100..]);
 /// let packets = Receiver::new(config)?.receive(&samples);
 /// assert_eq!(packets.len(), 1);
-/// assert_eq!((packets[0].start, &packets[0].bits), (100, &sent));
+/// assert_eq!((packets[0].start, &packets[0].bits), (100, &sent.payload));
 /// # Ok::<_, kaflow::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -126,7 +125,7 @@ impl Receiver {
     }
 
     /// Back to the start of a stream.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.search_afresh(0);
     }
 
@@ -152,7 +151,7 @@ impl Receiver {
     }
 
     /// Takes in samples and calls `deliver` with each frame that they complete.
-    pub fn push(&mut self, samples: &[Complex32], mut deliver: impl FnMut(&Packet)) {
+    pub(crate) fn push(&mut self, samples: &[Complex32], mut deliver: impl FnMut(&Packet)) {
         for piece in samples.chunks(16 * self.size) {
             let start = self.buffer.len();
             self.buffer.extend_from_slice(piece);

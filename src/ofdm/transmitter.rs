@@ -14,8 +14,7 @@ use crate::{Error, Result};
 pub enum Source {
     /// Random symbols without an end, no preamble: excitation for a tracker.
     Continuous,
-    /// Frames with random payloads, one [`RandomBits`] stream seeded with the config's seed; with a [`Config::code`] these are the data bits, and the payload is
-    /// their code.
+    /// Frames with random payloads by the config's seed: those of [`SentFrames`].
     RandomFrames,
     /// One frame with this payload, repeated; [`Config::payload_bits`] bits.
     Repeat(Vec<u8>),
@@ -23,9 +22,9 @@ pub enum Source {
     Queue,
 }
 
-/// Seeded random bits, one to a byte: the payload of [`Source::Continuous`] and [`Source::RandomFrames`], to compare with what arrives.
+/// Seeded random bits, one to a byte.
 #[derive(Clone, Debug)]
-pub struct RandomBits {
+pub(crate) struct RandomBits {
     rng: ChaCha8Rng,
     word: u64,
     left: u32,
@@ -33,12 +32,12 @@ pub struct RandomBits {
 
 impl RandomBits {
     /// The bits of a seed.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self { rng: ChaCha8Rng::seed_from_u64(seed), word: 0, left: 0 }
     }
 
     /// The next `bits.len()` bits, each 0 or 1.
-    pub fn fill(&mut self, bits: &mut [u8]) {
+    pub(crate) fn fill(&mut self, bits: &mut [u8]) {
         for bit in bits {
             if self.left == 0 {
                 (self.word, self.left) = (self.rng.next_u64(), 64);
@@ -47,6 +46,62 @@ impl RandomBits {
             self.word >>= 1;
             self.left -= 1;
         }
+    }
+}
+
+/// A frame of [`SentFrames`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct SentFrame {
+    /// Data bits, one to a byte.
+    pub data: Vec<u8>,
+    /// Bits on the carriers: the code of the data, or without a [`Config::code`] the data themselves.
+    pub payload: Vec<u8>,
+    /// Points on the data carriers, symbol after symbol.
+    pub points: Vec<Complex32>,
+}
+
+/// What a [`Transmitter`] of [`Source::RandomFrames`] sends, frame after frame without an end: to compare with what arrives.
+///
+/// ```
+/// use kaflow::ofdm::{Config, Rate, SentFrames};
+/// let config = Config { code: Some(Rate::Half), ..Config::preset("paper")? };
+/// let sent = SentFrames::new(&config)?.next().unwrap();
+/// assert_eq!((sent.data.len(), sent.payload.len()), (960 - 32 - 6, config.payload_bits())); // a checksum and six zeros are coded too
+/// # Ok::<_, kaflow::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SentFrames {
+    random: RandomBits,
+    code: Option<Code>,
+    constellation: Constellation,
+    bits: usize,
+    points: usize,
+}
+
+impl SentFrames {
+    /// The frames of `config`, by its seed.
+    pub fn new(config: &Config) -> Result<Self> {
+        config.validate()?;
+        let code = config.code.map(|rate| Code::new(config, rate)).transpose()?;
+        Ok(Self {
+            random: RandomBits::new(config.seed),
+            bits: code.as_ref().map_or(config.payload_bits(), Code::data_bits),
+            code,
+            constellation: Constellation::new(config.modulation),
+            points: config.symbols * config.data_carriers(),
+        })
+    }
+}
+
+impl Iterator for SentFrames {
+    type Item = SentFrame;
+
+    fn next(&mut self) -> Option<SentFrame> {
+        let (mut data, mut points) = (vec![0; self.bits], vec![Complex32::ZERO; self.points]);
+        self.random.fill(&mut data);
+        let payload = self.code.as_ref().map_or_else(|| data.clone(), |code| code.encode(&data));
+        self.constellation.map(&payload, &mut points);
+        Some(SentFrame { data, payload, points })
     }
 }
 

@@ -16,17 +16,20 @@ use kaflow::channel::{AmplifierConfig, FadingConfig, Model, Profile, Scenario, T
 use kaflow::filter::registry::{self, Value, Values};
 use kaflow::filter::{Guard, Tracker};
 use kaflow::flowgraphs::track::{self, Filter, Outcome, Plan, View, Watch};
-use kaflow::ofdm::{Config, RandomBits, Reading, Receiver, Source, Transmitter};
+use kaflow::metrics::Ber;
+use kaflow::ofdm::{Config, Reading, Receiver, SentFrames, Source, Transmitter};
 
 const RATE: f64 = 5e6;
 const LEVEL: f32 = 0.35;
 
+fn frames() -> Config {
+    Config { symbols: 50, seed: 1, ..Config::default() }
+}
+
 fn frame() -> Vec<Complex32> {
-    let config = Config { symbols: 50, ..Config::default() };
-    let mut bits = vec![0; config.payload_bits()];
-    RandomBits::new(1).fill(&mut bits);
+    let config = frames();
     let mut frame = vec![Complex32::ZERO; config.frame_samples()];
-    Transmitter::new(config, Source::Repeat(bits)).unwrap().fill(&mut frame);
+    Transmitter::new(config, Source::RandomFrames).unwrap().fill(&mut frame);
     frame
 }
 
@@ -198,15 +201,17 @@ fn a_receiver_without_its_transmitter_follows_another_box() -> Result<()> {
 
 #[test]
 fn a_receiver_that_knows_no_frame_receives_the_packets_of_another_box() -> Result<()> {
-    let config = Config { symbols: 50, ..Config::default() };
-    let mut bits = vec![0; config.payload_bits()];
-    RandomBits::new(1).fill(&mut bits);
+    let config = frames();
+    let sent = SentFrames::new(&config).unwrap().next().unwrap().payload;
     let (tell, told) = std::sync::mpsc::channel();
     let samples = 200_000;
     let outcome = beside_another_box("packets", |radio| {
         let receiver = OfdmRx::new(Receiver::new(config.clone()).unwrap().reading(&Reading::default()).unwrap());
-        let receiver =
-            receiver.tell(move |_, packet| packet.iter().for_each(|packet| tell.send(packet.ber(&bits).rate()).unwrap_or_default()));
+        let receiver = receiver.tell(move |_, packet| {
+            let mut ber = Ber::default();
+            packet.iter().for_each(|packet| ber.extend(&sent, &packet.bits));
+            packet.iter().for_each(|_| tell.send(ber.rate()).unwrap_or_default());
+        });
         let plan = Plan { receive: Some(receiver), samples: Some(samples), ..Plan::default() };
         track::run(track::Source::Radio(Box::new(radio), Vec::new().into(), LEVEL), plan, &Watch::new(&false.into()), |_| ())
     })??;

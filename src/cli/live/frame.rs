@@ -7,7 +7,7 @@ use crate::blocks::Frame;
 use crate::cli::recordings::understood;
 use crate::cli::run::input::{self, LONGEST_FRAME};
 use crate::iq::Recording;
-use crate::ofdm::{self, Code, RandomBits, Transmitter};
+use crate::ofdm::{self, Transmitter};
 use crate::{Complex32, Error, Result, metrics};
 
 /// The part of its length by which a frame of ours may be longer, so that it fits both rates.
@@ -55,20 +55,8 @@ fn of_file(args: &Args, path: &Path) -> Result<Vec<Complex32>> {
 /// Our own waveform.
 fn ours(args: &Args, rate: f64) -> Result<(Vec<Complex32>, ofdm::Config)> {
     let config = args.waveform(rate)?;
-    let random = |bits: usize| {
-        let mut random = vec![0; bits];
-        RandomBits::new(config.seed).fill(&mut random);
-        random
-    };
-    let bits = match config.code {
-        Some(rate) => {
-            let code = Code::new(&config, rate)?;
-            code.encode(&random(code.data_bits()))
-        }
-        None => random(config.payload_bits()),
-    };
     let mut frame = vec![Complex32::ZERO; config.frame_samples()];
-    Transmitter::new(config.clone(), ofdm::Source::Repeat(bits))?.fill(&mut frame);
+    Transmitter::new(config.clone(), ofdm::Source::RandomFrames)?.fill(&mut frame);
     args.linearize.filter(&mut frame, &config);
     Ok((frame, config))
 }

@@ -15,20 +15,8 @@ use crate::{Error, Result};
 ///
 /// The data are followed by their CRC-32 (that of 802.11 and Ethernet) and six zeros, scrambled with 802.11's sequence (seed all ones; the zeros stay), encoded,
 /// punctured and interleaved over up to 32 symbols, within each as 802.11 does. Soft bits are log-likelihood ratios `ln P(0) − ln P(1)`: positive for a 0.
-///
-/// ```
-/// use kaflow::ofdm::{Code, Config, Rate};
-/// let mut code = Code::new(&Config::preset("paper")?, Rate::Half)?;
-/// assert_eq!(code.data_bits(), 960 - 32 - 6);
-/// let data: Vec<u8> = (0..code.data_bits()).map(|n| (n / 3 % 2) as u8).collect();
-/// let payload = code.encode(&data);
-/// let mut soft: Vec<f32> = payload.iter().map(|&bit| 1.0 - 2.0 * f32::from(bit)).collect();
-/// soft[100..120].fill(0.0); // some bits are lost
-/// assert_eq!(code.decode(&soft), Some(&data[..]));
-/// # Ok::<_, kaflow::Error>(())
-/// ```
 #[derive(Clone, Debug)]
-pub struct Code {
+pub(crate) struct Code {
     rate: Rate,
     payload: usize,
     information: usize,
@@ -50,7 +38,7 @@ const CHECKSUM: usize = 32;
 
 impl Code {
     /// The code of the frames of `config`, whatever [`Config::code`] says.
-    pub fn new(config: &Config, rate: Rate) -> Result<Self> {
+    pub(crate) fn new(config: &Config, rate: Rate) -> Result<Self> {
         config.validate()?;
         let payload = config.payload_bits();
         let information = rate.information(payload);
@@ -73,12 +61,12 @@ impl Code {
     }
 
     /// Data bits in a frame.
-    pub fn data_bits(&self) -> usize {
+    pub(crate) fn data_bits(&self) -> usize {
         self.information - CHECKSUM - TAIL
     }
 
     /// The payload that carries `data`, one bit to a byte; bits that are missing count as 0, those beyond [`data_bits`](Self::data_bits) are left out.
-    pub fn encode(&self, data: &[u8]) -> Vec<u8> {
+    pub(crate) fn encode(&self, data: &[u8]) -> Vec<u8> {
         let mut bits: Vec<u8> = data.iter().map(|bit| bit & 1).take(self.data_bits()).collect();
         bits.resize(self.data_bits(), 0);
         let sum = checksum(&bits);
@@ -93,7 +81,7 @@ impl Code {
     }
 
     /// The data bits of a frame from the soft bits of its payload; `None` where their checksum is wrong.
-    pub fn decode(&mut self, soft: &[f32]) -> Option<&[u8]> {
+    pub(crate) fn decode(&mut self, soft: &[f32]) -> Option<&[u8]> {
         self.interleaver.gather(&soft[..self.payload.min(soft.len())], &mut self.gathered);
         convolution::depuncture(&self.gathered, self.rate, self.information, &mut self.pairs);
         self.viterbi.decode(&self.pairs, &mut self.bits);

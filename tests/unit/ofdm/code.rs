@@ -20,6 +20,16 @@ fn the_signal_field_of_the_standards_example() {
     assert_eq!(Run::new().decode(&soft, 48, 1, Rate::Half), information);
 }
 
+#[test]
+fn data_survive_some_lost_bits() {
+    let mut code = Code::new(&Config::preset("paper").unwrap(), Rate::Half).unwrap();
+    assert_eq!(code.data_bits(), 960 - 32 - 6);
+    let data: Vec<u8> = (0..code.data_bits()).map(|n| (n / 3 % 2) as u8).collect();
+    let mut soft: Vec<f32> = code.encode(&data).iter().map(|&bit| 1.0 - 2.0 * f32::from(bit)).collect();
+    soft[100..120].fill(0.0);
+    assert_eq!(code.decode(&soft), Some(&data[..]));
+}
+
 /// 17.3.5.5: the all-ones seed gives the 127-bit sequence that starts so.
 #[test]
 fn the_scrambler_of_the_standard() {
