@@ -4,7 +4,7 @@ use futuresdr::{blocks::NullSink, prelude::*};
 
 use crate::{
     blocks::{Impair, OfdmTx, Staged, Track},
-    channel::{self, Dropper, FadingConfig, Impairments, ImpairmentsConfig, Model, Profile},
+    channel::{self, FadingConfig, ImpairmentsConfig, Model, Profile},
     filter::Tracker,
     metrics::Series,
     ofdm::{Config, Source, Transmitter},
@@ -28,7 +28,7 @@ pub fn run(tracker: Box<dyn Tracker<f32>>, samples: u64, ibo_db: f64, doppler: f
     let amplifier = Staged::new(channel::Amplifier::new(Model::Rapp { smoothness: 2.0 }, ibo_db)?);
     let fading = FadingConfig::new(Profile::exponential(4, 3.0), doppler);
     let fading = Staged::new(channel::Fading::new(&fading, seed)?);
-    let receiver = Impair::new(Impairments::new(&ImpairmentsConfig::default(), 20.0, seed)?, Dropper::new(0.0, 1.0, seed)?);
+    let receiver = Impair::new(&ImpairmentsConfig::default(), 20.0, seed)?;
     let track = Track::new(tracker).metrics_every(1000, 0);
     let (prediction, error) = (NullSink::<Complex32>::new(), NullSink::<Complex32>::new());
 

@@ -2,12 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use kaflow::channel::{Amplifier, Dropper, Fading, FadingConfig, Impairments, ImpairmentsConfig, Model, Noise, Profile, Scenario, TestBed};
+use kaflow::channel::{Amplifier, Fading, FadingConfig, ImpairmentsConfig, Model, Noise, Profile, Scenario, TestBed};
 use kaflow::filter::ensemble::{Ensemble, EnsembleConfig};
 use kaflow::filter::registry::{self, RECIPES, Recipe, Task, Value, Values};
 use kaflow::filter::{
-    Evict, Filter, Guard, Kalman, KrlsT, Lms, MemoryPolynomial, Nlms, Residual, Rls, Tracker, Window, bayesian_klms, fklms, klms, norma,
-    qklms,
+    Evict, Filter, Guard, Kalman, KrlsT, Lms, MemoryPolynomial, Nlms, Residual, Rls, Tracker, bayesian_klms, fklms, klms, norma, qklms,
 };
 use kaflow::kernel::{Equivariant, Gaussian, Hammerstein, Kernel, Linear, Polynomial, Sum};
 use kaflow::observation::{Bernoulli, Gain, Multinomial, Poisson};
@@ -67,7 +66,6 @@ fn budget(budget: usize) -> Evict {
 #[test]
 fn every_filter_refuses_absurd_arguments() {
     let mut a = Attempts(Vec::new());
-    a.sizes("Window", Window::<f64>::new);
     a.sizes("Lms, taps", |n| Lms::<f64>::new(n, gain()));
     a.numbers("Lms, eta", |v| Lms::<f64>::new(3, Gain::Eta(v)));
     a.numbers("Lms, ratio", |v| Lms::<f64>::new(3, Gain::DiffusionRatio(v)));
@@ -152,24 +150,20 @@ fn every_part_of_the_test_bed_refuses_absurd_arguments() {
     let mut a = Attempts(Vec::new());
     a.numbers("Amplifier", |v| Amplifier::new(Model::Rapp { smoothness: 2.0 }, v));
     a.numbers("Amplifier, smoothness", |v| Amplifier::new(Model::Rapp { smoothness: v }, 0.0));
-    a.numbers("Dropper", |v| Dropper::new(v, 10.0, 1));
-    a.numbers("Dropper, length", |v| Dropper::new(0.1, v, 1));
     a.at("Noise", || Noise::new(f64::NAN, 1));
     a.numbers("Fading, Doppler", |v| Fading::new(&FadingConfig::new(Profile::exponential(2, 3.0), v), 1));
     for taps in [0, u32::MAX] {
         a.at("Fading, taps", || Fading::new(&FadingConfig::new(Profile::exponential(taps, 3.0), 0.0), 1));
     }
-    a.numbers("Impairments, carrier", |v| {
-        Impairments::new(&ImpairmentsConfig { carrier_offset: v, ..ImpairmentsConfig::default() }, 10.0, 1)
-    });
-    a.numbers("Impairments, delay", |v| Impairments::new(&ImpairmentsConfig { delay: v, ..ImpairmentsConfig::default() }, 10.0, 1));
-    a.numbers("Impairments, clock", |v| {
-        Impairments::new(&ImpairmentsConfig { sample_offset_ppm: v, ..ImpairmentsConfig::default() }, 10.0, 1)
-    });
-    a.numbers("Impairments, DC", |v| Impairments::new(&ImpairmentsConfig { dc_re: v, ..ImpairmentsConfig::default() }, 10.0, 1));
-    a.numbers("Impairments, phase noise", |v| {
-        Impairments::new(&ImpairmentsConfig { linewidth: v, ..ImpairmentsConfig::default() }, 10.0, 1)
-    });
+    let impaired = |impairments| TestBed::new(&Scenario { impairments, ..Scenario::preset("a")? });
+    let none = ImpairmentsConfig::default;
+    a.numbers("Impairments, carrier", |carrier_offset| impaired(ImpairmentsConfig { carrier_offset, ..none() }));
+    a.numbers("Impairments, delay", |delay| impaired(ImpairmentsConfig { delay, ..none() }));
+    a.numbers("Impairments, clock", |sample_offset_ppm| impaired(ImpairmentsConfig { sample_offset_ppm, ..none() }));
+    a.numbers("Impairments, DC", |dc_re| impaired(ImpairmentsConfig { dc_re, ..none() }));
+    a.numbers("Impairments, phase noise", |linewidth| impaired(ImpairmentsConfig { linewidth, ..none() }));
+    a.numbers("Impairments, gaps", |drop_rate| impaired(ImpairmentsConfig { drop_rate, drop_length: 10.0, ..none() }));
+    a.numbers("Impairments, length of gaps", |drop_length| impaired(ImpairmentsConfig { drop_rate: 0.1, drop_length, ..none() }));
     for samples in [0, 3] {
         a.at("TestBed, samples", || TestBed::run(&Scenario { samples, ..Scenario::preset("a")? }));
     }

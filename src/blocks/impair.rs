@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use futuresdr::runtime::dev::prelude::*;
 
 use super::{gap, message};
-use crate::channel::{Dropper, Impairments};
+use crate::channel::{Dropper, Impairments, ImpairmentsConfig};
 
 /// A receiver: delay and sampling offset, carrier offset, phase noise, noise, IQ imbalance, DC, converter, and gaps.
 ///
@@ -20,7 +20,7 @@ use crate::channel::{Dropper, Impairments};
 ///
 /// # Message Inputs
 ///
-/// `set`: one of the parameters of `Impairments::set` and `Dropper::set`. `reset`: anything, back to the first sample.
+/// `set`: one of the parameters of [`ImpairmentsConfig`] (but for `delay`, `carrier_phase` and `adc_headroom_db`), `snr_db`, `signal_power` or `full_scale`. `reset`: anything, back to the first sample.
 ///
 /// # Message Outputs
 ///
@@ -29,11 +29,11 @@ use crate::channel::{Dropper, Impairments};
 /// # Usage
 /// ```
 /// use futuresdr::{blocks::{VectorSink, VectorSource}, prelude::*};
-/// use kaflow::{blocks::Impair, channel::{Dropper, Impairments, ImpairmentsConfig}};
+/// use kaflow::{blocks::Impair, channel::ImpairmentsConfig};
 ///
 /// # fn main() -> Result<()> {
-/// let receiver = ImpairmentsConfig { carrier_offset: 1e-3, adc_bits: 12, ..ImpairmentsConfig::default() };
-/// let impair = Impair::new(Impairments::new(&receiver, 20.0, 1)?, Dropper::new(1e-3, 10.0, 1)?);
+/// let receiver = ImpairmentsConfig { carrier_offset: 1e-3, adc_bits: 12, drop_rate: 1e-3, drop_length: 10.0, ..ImpairmentsConfig::default() };
+/// let impair = Impair::new(&receiver, 20.0, 1)?;
 /// let source = VectorSource::<Complex32>::new(vec![Complex32::new(1.0, 0.0); 20_000]);
 /// let sink = VectorSink::<Complex32>::new(20_000);
 /// let mut fg = Flowgraph::new();
@@ -65,14 +65,15 @@ where
 }
 
 impl Impair {
-    /// `receiver`, which then loses what `dropper` says.
-    pub fn new(receiver: Impairments, dropper: Dropper) -> Self {
-        Self::with_buffers(receiver, dropper)
+    /// A receiver as configured, for a signal of mean power 1, with noise `snr_db` below it (infinity for none).
+    pub fn new(config: &ImpairmentsConfig, snr_db: f64, seed: u64) -> crate::Result<Self> {
+        let dropper = Dropper::new(config.drop_rate, config.drop_length, seed)?;
+        Ok(Self::with_buffers(Impairments::new(config, snr_db, seed)?, dropper))
     }
 }
 
 impl<I: CpuBufferReader<Item = Complex32>, O: CpuBufferWriter<Item = Complex32>> Impair<I, O> {
-    /// As [`new`](Impair::new), with buffers of another kind than the default.
+    /// `receiver`, which then loses what `dropper` says; buffers of any kind.
     pub(crate) fn with_buffers(receiver: Impairments, dropper: Dropper) -> Self {
         let mut output = O::default();
         output.set_min_buffer_size_in_items(super::BUFFER);

@@ -5,7 +5,7 @@ use futuresdr::runtime::{buffer::Tags, dev::prelude::*};
 use super::{Fault, fault::guarded, message, tags};
 use crate::channel::Stage;
 
-/// A [`Stage`] of the simulated test bed as a block: [`Amplifier`](crate::channel::Amplifier), [`Clip`](crate::channel::Clip), [`Fading`](crate::channel::Fading),
+/// A [`Stage`] of the simulated test bed as a block: [`Amplifier`](crate::channel::Amplifier), [`Fading`](crate::channel::Fading),
 /// [`Noise`](crate::channel::Noise), or your own.
 ///
 /// # Stream Inputs

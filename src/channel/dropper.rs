@@ -4,7 +4,7 @@ use crate::Result;
 use crate::error::require;
 
 /// A gap in a stream: `length` samples never arrived before the sample with index `at`, counted over the samples that remain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Gap {
     /// Index of the first sample after the gap, among those that remain.
     pub at: u64,
@@ -17,7 +17,7 @@ pub struct Gap {
 /// After each sample a gap begins with probability `rate`; its length is geometric with mean `length`. A fraction
 /// `rate·length / (1 + rate·length)` of all samples falls into gaps.
 #[derive(Clone, Debug)]
-pub struct Dropper {
+pub(crate) struct Dropper {
     random: Random,
     rate: f64,
     length: f64,
@@ -28,7 +28,7 @@ pub struct Dropper {
 
 impl Dropper {
     /// `rate` gaps per sample, 0 for none, with a mean of `length` samples, at least 1.
-    pub fn new(rate: f64, length: f64, seed: u64) -> Result<Self> {
+    pub(crate) fn new(rate: f64, length: f64, seed: u64) -> Result<Self> {
         let mut dropper = Self { random: Random::new(seed, Draws::Dropper), rate: 0.0, length: 1.0, kept: 0, gap: 0 };
         dropper.set("drop_rate", rate)?;
         dropper.set("drop_length", length)?;

@@ -62,9 +62,9 @@ impl Default for ImpairmentsConfig {
 /// One receiver: delay and sampling offset, carrier offset, phase noise, noise, IQ imbalance, DC and converter, in this order.
 ///
 /// Noise comes after the sampling offset so that it stays white, and before the mixer's imbalance as in a radio. Samples that go missing are the business of
-/// [`Dropper`](super::Dropper).
+/// `Dropper`.
 #[derive(Clone, Debug)]
-pub struct Impairments {
+pub(crate) struct Impairments {
     clock: SampleOffset,
     carrier: CarrierOffset,
     phase_noise: PhaseNoise,
@@ -94,7 +94,7 @@ impl Impairments {
     /// A receiver as configured, for a signal of mean power 1, with noise `snr_db` below it (infinity for none).
     ///
     /// The phase noise is drawn from `seed` as well as the noise; see `with_noise` for antennas that share an oscillator.
-    pub fn new(config: &ImpairmentsConfig, snr_db: f64, seed: u64) -> Result<Self> {
+    pub(crate) fn new(config: &ImpairmentsConfig, snr_db: f64, seed: u64) -> Result<Self> {
         Self::with_noise(config, Noise::new(snr_db, seed)?, seed)
     }
 
@@ -112,7 +112,7 @@ impl Impairments {
     }
 
     /// Takes the next inputs and appends the outputs that they complete: 48 fewer than came in, give or take the sampling offset.
-    pub fn process(&mut self, input: &[Complex32], output: &mut Vec<Complex32>) {
+    pub(crate) fn process(&mut self, input: &[Complex32], output: &mut Vec<Complex32>) {
         let start = output.len();
         self.clock.process(input, output);
         self.after_clock(&mut output[start..]);

@@ -2,7 +2,7 @@
 //!
 //! Every part is a small struct that works on a *stream*: it takes the samples in pieces of any length, gives the same output however
 //! they are cut, draws its random numbers from its own seed, and starts over, bit for bit, after `reset`. Parts that keep the number of
-//! samples implement [`Stage`]; `SampleOffset` and [`Dropper`] change it and therefore have calls of their own.
+//! samples implement [`Stage`]; `SampleOffset` and `Dropper` change it and therefore have calls of their own.
 //! [`TestBed`] strings them together as a [`Scenario`] says:
 //!
 //! ```text
@@ -46,24 +46,23 @@ mod scenario;
 mod testbed;
 
 pub use self::{
-    amplifier::{Amplifier, AmplifierConfig, Clip, Model},
-    dropper::Dropper,
+    amplifier::{Amplifier, AmplifierConfig, Model, Point, Term},
+    dropper::Gap,
     fading::{Fading, FadingConfig},
-    impairments::{Impairments, ImpairmentsConfig},
+    impairments::ImpairmentsConfig,
     noise::Noise,
     profile::{Doppler, Exponential, Profile},
     scenario::Scenario,
-    testbed::TestBed,
+    testbed::{Chunk, TestBed},
 };
 
 pub(crate) use self::{
     adc::Quantiser,
-    amplifier::{Point, Term},
     carrier::{CarrierOffset, PhaseNoise},
-    dropper::Gap,
+    dropper::Dropper,
     front_end::{DcOffset, IqImbalance},
+    impairments::Impairments,
     resample::SampleOffset,
-    testbed::Chunk,
 };
 
 use num_complex::Complex32;

@@ -37,13 +37,14 @@ pub use self::{
     sync::{Pairs, State, Status, Synchroniser},
     writer::Writer,
 };
+pub use crate::channel::Gap;
 
 #[cfg(feature = "soapy")]
 pub(crate) use self::datatype::full_scale;
 pub(crate) use self::{
     format::{Format, Raw},
     recording::NotFinite,
-    segment::{Gap, Segment},
+    segment::Segment,
     survey::{Survey, survey},
 };
 

@@ -17,15 +17,6 @@ pub(crate) struct Segment {
     pub(crate) byte: u64,
 }
 
-/// A gap in a recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Gap {
-    /// The place of the first sample after the gap, counted from 0.
-    pub at: u64,
-    /// Samples that never arrived.
-    pub length: u64,
-}
-
 /// What is wrong and at which field.
 pub(crate) type Problem = (String, String);
 

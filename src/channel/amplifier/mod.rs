@@ -4,10 +4,9 @@ mod curve;
 mod polynomial;
 mod table;
 
-pub(crate) use polynomial::Term;
-pub(crate) use table::Point;
+pub use self::{polynomial::Term, table::Point};
 
-use num_complex::{Complex32, Complex64};
+use num_complex::Complex32;
 use serde::{Deserialize, Serialize};
 
 use super::{Stage, from_db, narrow, no_such, wide};
@@ -178,52 +177,5 @@ impl Stage for Amplifier {
             "smoothness" => self.set_smoothness(value),
             _ => Err(no_such("amplifier", name, &["ibo_db", "input_power", "smoothness"])),
         }
-    }
-}
-
-/// Polar clipping: the envelope is held at `clip_db` above the root mean square, the phase is kept.
-///
-/// As with [`Amplifier`] the input power is stated. A complex Gaussian signal clipped at `γ` times its rms keeps `1 − e^{−γ²}` of its power.
-#[derive(Clone, Debug)]
-pub struct Clip {
-    clip_db: f64,
-    input_power: f64,
-    level: f64,
-}
-
-impl Clip {
-    /// Clips `clip_db` above the rms of an input of mean power 1.
-    pub fn new(clip_db: f64) -> Result<Self> {
-        let mut clip = Self { clip_db: 0.0, input_power: 1.0, level: 1.0 };
-        clip.set("clip_db", clip_db)?;
-        Ok(clip)
-    }
-}
-
-impl Stage for Clip {
-    fn process(&mut self, samples: &mut [Complex32]) {
-        let curve = Curve::Limiter;
-        for sample in samples {
-            let x: Complex64 = wide(*sample) / self.level;
-            *sample = narrow(curve.apply(x) * self.level);
-        }
-    }
-
-    fn reset(&mut self) {}
-
-    fn set(&mut self, name: &str, value: f64) -> Result<()> {
-        match name {
-            "clip_db" => {
-                require(value.abs() <= 100.0, name, "between -100 and 100", value)?;
-                self.clip_db = value;
-            }
-            "input_power" => {
-                require(value.is_finite() && value > 0.0, name, "more than 0", value)?;
-                self.input_power = value;
-            }
-            _ => return Err(no_such("clip", name, &["clip_db", "input_power"])),
-        }
-        self.level = (self.input_power * from_db(self.clip_db)).sqrt();
-        Ok(())
     }
 }

@@ -37,7 +37,7 @@ fn the_test_beds_parts_are_the_bare_parts_and_take_parameters_at_run_time() {
         let (_, tags) = through!(block, samples.to_vec(), vec![ItemTag { index: 3, tag: gap(2) }], 2000);
         assert_eq!(tags, [ItemTag { index: 3, tag: gap(2) }]);
     }
-    checked(channel::Clip::new(3.0).unwrap(), &samples, "clip_db=6", "clip_db=nan");
+    checked(channel::Amplifier::new(Model::Limiter, 3.0).unwrap(), &samples, "ibo_db=6", "ibo_db=nan");
     checked(channel::Amplifier::new(Model::Rapp { smoothness: 2.0 }, 0.0).unwrap(), &samples, "ibo_db=-3", "ibo_db=inf");
     let fading = FadingConfig::new(Profile::exponential(4, 3.0), 1e-3);
     checked(channel::Fading::new(&fading, 1).unwrap(), &samples, "doppler=1e-4", "doppler=-1");

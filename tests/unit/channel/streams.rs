@@ -35,7 +35,7 @@ fn parts() -> Vec<(&'static str, Run)> {
     vec![
         ("polynomial", staged(Amplifier::new(polynomial(), -3.0).unwrap())),
         ("rapp", staged(Amplifier::new(Model::Rapp { smoothness: 2.0 }, -3.0).unwrap())),
-        ("clip", staged(Clip::new(3.0).unwrap())),
+        ("limiter", staged(Amplifier::new(Model::Limiter, 3.0).unwrap())),
         ("fading", staged(Fading::new(&fading, 4).unwrap())),
         ("noise", staged(Noise::new(10.0, 4).unwrap())),
         ("carrier", staged(CarrierOffset::new(0.1, 0.0).unwrap())),
@@ -102,7 +102,7 @@ fn a_bad_setting_is_an_error_and_changes_nothing() {
     let stages: Vec<(Box<dyn Stage>, &str, f64)> = vec![
         (Box::new(Amplifier::new(Model::Rapp { smoothness: 2.0 }, 0.0).unwrap()), "ibo_db", f64::NAN),
         (Box::new(Amplifier::new(Model::Rapp { smoothness: 2.0 }, 0.0).unwrap()), "smoothness", -1.0),
-        (Box::new(Clip::new(3.0).unwrap()), "clip_db", f64::INFINITY),
+        (Box::new(Amplifier::new(Model::Limiter, 3.0).unwrap()), "ibo_db", f64::INFINITY),
         (Box::new(Fading::new(&FadingConfig::new(Profile::exponential(2, 3.0), 0.1), 1).unwrap()), "doppler", 0.7),
         (Box::new(Noise::new(10.0, 1).unwrap()), "snr_db", f64::NAN),
         (Box::new(CarrierOffset::new(0.1, 0.0).unwrap()), "carrier_offset", 0.6),
