@@ -25,10 +25,9 @@ fn no_filter_allocates_once_its_dictionary_is_full() {
                 given.insert("kernel".into(), Value::Name((*kernel).into()));
             }
             let mut filter = registry::filter::<f64>(&recipe.settle(&given, 1.5).unwrap(), 4).unwrap();
-            let mut window = Window::new(4).unwrap();
             let mut run = |span: std::ops::Range<usize>| {
-                for (&u, &y) in tx[span.clone()].iter().zip(&rx[span]) {
-                    filter.adapt(window.push(u), y);
+                for (x, &y) in tx[span.clone()].windows(4).zip(&rx[span]) {
+                    filter.adapt(x, y);
                 }
             };
             run(0..1000);

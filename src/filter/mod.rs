@@ -61,23 +61,26 @@ mod windowed;
 pub use self::{
     canceller::Canceller,
     guard::Guard,
-    kernel_filter::Evict,
+    kernel_filter::{Evict, KernelFilter},
     krlst::KrlsT,
     linear::{Kalman, Rls},
     lms::Lms,
     memory_polynomial::MemoryPolynomial,
     nlms::Nlms,
     portrait::{Portrait, Weight},
-    recipes::{GaussianKernelFilter, bayesian_klms, fklms, klms, norma, qklms},
+    recipes::{bayesian_klms, fklms, klms, norma, qklms},
     residual::Residual,
-    windowed::Window,
 };
 
 #[cfg(feature = "blocks")]
 pub(crate) use self::guard::CleanWindow;
-pub(crate) use self::kernel_filter::{Admit, Dynamics, KernelFilter};
 #[cfg(any(feature = "cli", test))]
 pub(crate) use self::recipes::steady_state_error;
+pub(crate) use self::{
+    kernel_filter::{Admit, Dynamics},
+    recipes::GaussianKernelFilter,
+    windowed::Window,
+};
 
 use num_complex::{Complex, Complex64};
 

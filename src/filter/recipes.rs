@@ -6,8 +6,8 @@ use crate::kernel::Kernel;
 use crate::observation::{Bernoulli, Gain, Gaussian, Multinomial, Observation, Poisson};
 use crate::{Error, Real, Result};
 
-/// A filter of the family with Gaussian observations.
-pub type GaussianKernelFilter<T, K> = KernelFilter<T, K, Gaussian<T>>;
+/// A kernel filter for complex targets.
+pub(crate) type GaussianKernelFilter<T, K> = KernelFilter<T, K, Gaussian<T>>;
 
 pub(super) const KLMS: Recipe = Recipe {
     name: "klms",
@@ -27,7 +27,7 @@ fn build_klms<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>> 
 /// KLMS: Liu, Pokharel, Príncipe, *The kernel least-mean-square algorithm*, 2008; the paper's KLMS equation (with `e_{k+1} φ(x_{k+1})`).
 ///
 /// Unlike KAFBOX's, it goes on learning when a budget is full.
-pub fn klms<T: Real, K: Kernel<T>>(kernel: K, gain: Gain, evict: Evict, taps: usize) -> Result<GaussianKernelFilter<T, K>> {
+pub fn klms<T: Real, K: Kernel<T>>(kernel: K, gain: Gain, evict: Evict, taps: usize) -> Result<KernelFilter<T, K, Gaussian<T>>> {
     fklms(kernel, gain, 1.0, evict, taps)
 }
 
@@ -48,7 +48,13 @@ fn build_fklms<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>>
 
 /// fKLMS, KLMS with forgetting: Park, Seth, Van Vaerenbergh, *Bayesian extensions of kernel least mean squares*, the fKLMS equation, whose `eta` is
 /// the diffusion-to-noise ratio: `p = λ f(x)`, decay all coefficients by `λ`, append `gain · (y − p)`.
-pub fn fklms<T: Real, K: Kernel<T>>(kernel: K, gain: Gain, lambda: f64, evict: Evict, taps: usize) -> Result<GaussianKernelFilter<T, K>> {
+pub fn fklms<T: Real, K: Kernel<T>>(
+    kernel: K,
+    gain: Gain,
+    lambda: f64,
+    evict: Evict,
+    taps: usize,
+) -> Result<KernelFilter<T, K, Gaussian<T>>> {
     KernelFilter::new(kernel, Gaussian::new(gain)?, Dynamics::Forgetting(lambda), Admit::Always, evict, taps)
 }
 
@@ -79,7 +85,13 @@ fn build_norma<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>>
 /// NORMA: Kivinen, Smola, Williamson, *Online learning with kernels*, 2004: `p = f(x)`, decay by `1 − gain·ridge`, append `gain · (y − p)`.
 ///
 /// The error is taken before the decay, as published; KAFBOX takes it after, which makes it fKLMS.
-pub fn norma<T: Real, K: Kernel<T>>(kernel: K, gain: Gain, ridge: f64, evict: Evict, taps: usize) -> Result<GaussianKernelFilter<T, K>> {
+pub fn norma<T: Real, K: Kernel<T>>(
+    kernel: K,
+    gain: Gain,
+    ridge: f64,
+    evict: Evict,
+    taps: usize,
+) -> Result<KernelFilter<T, K, Gaussian<T>>> {
     KernelFilter::new(kernel, Gaussian::new(gain)?, Dynamics::Ridge(ridge), Admit::Always, evict, taps)
 }
 
@@ -99,7 +111,13 @@ fn build_qklms<T: Real>(s: &Settings, taps: usize) -> Result<Box<dyn Filter<T>>>
 }
 
 /// QKLMS: Chen, Zhao, Zhu, Príncipe, *Quantized kernel least mean square algorithm*, 2012. The nearest centre within `radius` absorbs the step.
-pub fn qklms<T: Real, K: Kernel<T>>(kernel: K, gain: Gain, radius: f64, evict: Evict, taps: usize) -> Result<GaussianKernelFilter<T, K>> {
+pub fn qklms<T: Real, K: Kernel<T>>(
+    kernel: K,
+    gain: Gain,
+    radius: f64,
+    evict: Evict,
+    taps: usize,
+) -> Result<KernelFilter<T, K, Gaussian<T>>> {
     KernelFilter::new(kernel, Gaussian::new(gain)?, Dynamics::Forgetting(1.0), Admit::Quantise { radius }, evict, taps)
 }
 

@@ -96,11 +96,6 @@ impl<T: Real> Residual<T> {
         }
     }
 
-    /// How much of the second stage's contribution counts, between 0 and 1.
-    pub fn trust(&self) -> f64 {
-        self.moments.trust()
-    }
-
     fn combine(&mut self, i: usize, y: Complex<T>, learn: bool) -> (Complex<T>, T) {
         let moments = &mut self.moments;
         let (p1, p2) = (self.prediction[i], self.correction[i]);

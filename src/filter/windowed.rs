@@ -10,7 +10,7 @@ use crate::{Error, Real, Result};
 /// The last `L` samples of a stream, newest first, zeros before the first sample.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
-pub struct Window<T: Real> {
+pub(crate) struct Window<T: Real> {
     // Written backwards, so that the window is always one contiguous slice; the slack makes the copy at the wrap rare.
     samples: Vec<Complex<T>>,
     start: usize,
@@ -19,7 +19,7 @@ pub struct Window<T: Real> {
 
 impl<T: Real> Window<T> {
     /// A window of `taps` zeros.
-    pub fn new(taps: usize) -> Result<Self> {
+    pub(crate) fn new(taps: usize) -> Result<Self> {
         check_taps(taps, MOST_TAPS)?;
         Ok(Self::with(taps))
     }
@@ -37,7 +37,7 @@ impl<T: Real> Window<T> {
 
     /// Takes in the newest sample and shows the window: `[u_n, u_{n-1}, ..., u_{n-L+1}]`.
     #[inline]
-    pub fn push(&mut self, sample: Complex<T>) -> &[Complex<T>] {
+    pub(crate) fn push(&mut self, sample: Complex<T>) -> &[Complex<T>] {
         if self.start == 0 {
             let keep = self.taps - 1;
             let end = self.samples.len();

@@ -164,11 +164,6 @@ impl<T: Real> Row<T> {
         self.im.fill(T::zero());
         self.is_real = true;
     }
-
-    /// Value `i`.
-    pub fn get(&self, i: usize) -> Complex<T> {
-        Complex::new(self.re[i], self.im[i])
-    }
 }
 
 /// `Σ a_i k_i` with complex coefficients in two planes.

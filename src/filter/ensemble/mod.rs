@@ -238,7 +238,7 @@ impl<T: Real> Ensemble<T> {
     }
 
     /// The gain `G(|x|)` at an envelope in the units of `tx`; its power-weighted mean is 1.
-    pub fn gain(&self, envelope: f64) -> Complex64 {
+    pub(crate) fn gain(&self, envelope: f64) -> Complex64 {
         self.curve.gain(envelope * self.input.inverse())
     }
 
