@@ -17,10 +17,10 @@ use std::{
 use futuresdr::{blocks::VectorSink, prelude::*};
 
 use crate::{
-    blocks::{Linearize, LoopConfig, OfdmTx, Predistort, Round, Rounds, Staged, Swap, SyncStatus, SyncWatch},
+    blocks::{Linearize, LoopConfig, OfdmTx, Predistort, Round, Rounds, Staged, Swap, SyncWatch},
     channel::{self, FadingConfig, Noise, Stage},
     dpd::Table,
-    iq::State,
+    iq::{State, Status},
     metrics::power,
     ofdm::{Config, Source, Transmitter},
 };
@@ -148,7 +148,7 @@ impl Fallback {
         self.judge(&self.sync.status(), Instant::now());
     }
 
-    fn judge(&self, status: &SyncStatus, now: Instant) {
+    fn judge(&self, status: &Status, now: Instant) {
         if status.pairs != self.last.get().0 {
             self.last.set((status.pairs, now));
         }
@@ -184,8 +184,8 @@ mod tests {
         (fallback, predistort, began)
     }
 
-    fn heard(pairs: u64) -> SyncStatus {
-        SyncStatus { state: State::Locked, pairs, ..SyncStatus::default() }
+    fn heard(pairs: u64) -> Status {
+        Status { state: State::Locked, pairs, ..Status::default() }
     }
 
     fn bypassed(fallback: &Fallback) -> bool {
@@ -225,11 +225,11 @@ mod tests {
     fn what_is_searched_for_or_lost_is_not_waited_for() {
         for state in [State::Searching, State::Lost] {
             let (fallback, _predistort, began) = fallback();
-            fallback.judge(&SyncStatus { state, ..heard(2) }, began);
+            fallback.judge(&Status { state, ..heard(2) }, began);
             assert!(fallback.rounds.get().len() == 1 && bypassed(&fallback), "{state:?}");
         }
         let (fallback, _predistort, began) = fallback();
-        fallback.judge(&SyncStatus { state: State::Doubtful, ..heard(2) }, began);
+        fallback.judge(&Status { state: State::Doubtful, ..heard(2) }, began);
         assert!(fallback.rounds.get().is_empty() && !bypassed(&fallback));
     }
 }

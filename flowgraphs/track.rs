@@ -33,12 +33,10 @@ pub use super::watch::{Seen, View, Watch};
 use crate::blocks::{Frame, Radio, Repeat, SoapySink, SoapySource};
 use crate::{
     Error, Result,
-    blocks::{
-        BedSource, Fault, IqSink, IqSource, OfdmRx, Predistort, Summary, Sync, SyncStatus, SyncWatch, Track, check_buffer, check_start,
-    },
+    blocks::{BedSource, Fault, IqSink, IqSource, OfdmRx, Predistort, Summary, Sync, SyncWatch, Track, check_buffer, check_start},
     channel::TestBed,
     filter::Tracker,
-    iq::{Recording, Synchroniser},
+    iq::{Recording, Status, Synchroniser},
 };
 
 /// Where what was sent and what was received come from.
@@ -150,7 +148,7 @@ pub struct Outcome {
     /// By filter, one channel after the other.
     pub filters: Vec<(String, Summary)>,
     /// How each channel lay to what was sent, at the end.
-    pub sync: Vec<SyncStatus>,
+    pub sync: Vec<Status>,
     /// Whether it was stopped.
     pub interrupted: bool,
     /// Why it ended, when nobody asked for it: a device has disappeared.

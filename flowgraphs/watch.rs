@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use futuresdr::prelude::*;
 
 use super::linearize::Fallback;
-use crate::blocks::{Controls, Probe, SyncStatus, SyncWatch};
+use crate::blocks::{Controls, Probe, SyncWatch};
+use crate::iq::Status;
 
 /// When a run ends before its source does, and how often it is looked at.
 pub struct Watch<'a> {
@@ -39,7 +40,7 @@ pub struct View<'a> {
     /// The filters, one channel after the other.
     pub filters: &'a [Seen],
     /// How each channel lies to what was sent.
-    pub sync: Vec<SyncStatus>,
+    pub sync: Vec<Status>,
 }
 
 /// A filter that runs.

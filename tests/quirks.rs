@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futuresdr::prelude::*;
 use futuresdr::runtime::dev::prelude::*;
-use kaflow::blocks::{Drive, End, Fault, Health, Radio, RadioConfig, Repeat, SoapySink, SoapySource, TIME, gap_length};
+use kaflow::blocks::{End, Fault, Health, Radio, RadioConfig, Repeat, SoapySink, SoapySource, TIME, gap_length};
 
 const RATE: f64 = 5e6;
 
@@ -89,7 +89,8 @@ fn config(arguments: &str) -> RadioConfig {
     futuresdr::runtime::config::set("log_level", "off");
     let device = format!("driver=kaflow-testbed,taps=0,snr_db=inf,amplifier=none,delay=40,{arguments}");
     let mut config = RadioConfig { patient: arguments.contains("pace=fast"), ..RadioConfig::duplex(&device, 5.4e9, RATE) };
-    let unity = |end: Option<End>| end.map(|end| End { gain: Some(kaflow::radio::UNITY_GAIN_DB), ..end });
+    // At 40 dB what goes in comes out.
+    let unity = |end: Option<End>| end.map(|end| End { gain: Some(40.0), ..end });
     (config.rx, config.tx) = (unity(config.rx), unity(config.tx));
     config
 }
@@ -363,8 +364,6 @@ fn levels_leave_the_source_as_received_and_clipping_is_counted_at_both_ends() {
     let clipped = |received: u64| marked().iter().cycle().take(received as usize - 40).filter(|z| loud(z.re) || loud(z.im)).count() as u64;
     assert!((clipped(300_000)..=clipped(of(&high.received))).contains(&high.rx.clipped()) && high.rx.peak_dbfs() == 0.0, "{high}");
     assert!(high.tx.clipped() == 0 && (high.tx.peak_dbfs() + 6.02).abs() < 0.1, "{high}");
-    Drive::of(&marked(), 1.9).unwrap().check().unwrap();
-    assert!(Drive::of(&marked(), 10.0).unwrap().check().is_err());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use kaflow::Complex32;
-use kaflow::radio::{CHANNELS, DRIVER};
+use kaflow::radio::DRIVER;
 use soapysdr::{Device, Direction::Rx, Direction::Tx, ErrorCode, RxStream, TxStream};
 
 const RATE: f64 = 5e6;
@@ -12,7 +12,7 @@ const RATE: f64 = 5e6;
 fn open(arguments: &str) -> Device {
     let device = Device::new(format!("driver={DRIVER},{arguments}").as_str()).unwrap();
     for direction in [Rx, Tx] {
-        for channel in 0..CHANNELS {
+        for channel in 0..4 {
             device.set_sample_rate(direction, channel, RATE).unwrap();
             device.set_gain(direction, channel, 40.0).unwrap();
             device.set_frequency(direction, channel, 5.4e9, ()).unwrap();

@@ -113,7 +113,7 @@ where
     training: L,
     #[output]
     soft: O,
-    learner: OnWindows<C>,
+    pub(super) learner: OnWindows<C>,
     form: Soft,
     classes: usize,
     probabilities: Vec<f32>,
@@ -172,11 +172,6 @@ where
             Soft::Probability => self.classes,
             Soft::Llr => self.classes.ilog2() as usize,
         }
-    }
-
-    /// The classifier inside.
-    pub fn classifier(&self) -> &C {
-        &self.learner.filter
     }
 
     async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {

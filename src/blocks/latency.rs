@@ -6,7 +6,7 @@ use crate::metrics::Percentiles;
 
 /// How long a block's work calls take, which is how long samples stay in it, and how fast it works.
 #[derive(Clone, Debug)]
-pub struct Latency {
+pub(crate) struct Latency {
     calls: Percentiles,
     samples: u64,
     busy: Duration,

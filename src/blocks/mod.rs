@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`Track`], [`TrackMimo`] | any filter of the library, or yours, on a pair of streams or on several antennas |
 //! | [`Detect`], [`Count`] | kernel classifiers as soft demappers, rates of events |
-//! | [`OfdmTx`], [`OfdmRx`], [`Staged`] (amplifiers, clipping, fading, noise), [`FadingMimo`], [`Impair`], [`BedSource`] | the test bed |
+//! | [`OfdmTx`], [`OfdmRx`], [`Staged`] (amplifiers, fading, noise), [`FadingMimo`], [`Impair`], [`BedSource`] | the test bed |
 //! | [`IqSource`], [`IqSink`] | recordings |
 //! | [`Sync`] | two streams, or a stream and a frame that is repeated, brought into step and kept there |
 //! | [`Meter`] | error and power over time |
@@ -70,24 +70,22 @@ pub use self::{
     ofdm_rx::OfdmRx,
     ofdm_tx::OfdmTx,
     predistort::{Predistort, Swap},
-    probe::{Probe, Summary},
+    probe::{Probe, Report, Summary},
     resources::{check_buffer, check_start},
+    scope::Stretch,
     staged::Staged,
     sync::{Sync, SyncWatch},
     tags::{GAP, TIME, gap_length},
     track::Track,
     track_mimo::TrackMimo,
 };
-pub use crate::iq::Status as SyncStatus;
 
-pub(crate) use self::{
-    iq_sink::Recorder, latency::Latency, probe::Report, scope::Stretch, tags::gap, taps::TapHistory, tracking::Snapshot,
-};
+pub(crate) use self::{iq_sink::Recorder, latency::Latency, tags::gap, taps::TapHistory, tracking::Snapshot};
 
 #[cfg(feature = "radio")]
-pub(crate) use self::soapy::{Devices, check_device, open_device};
+pub(crate) use self::soapy::{Devices, Drive, check_device, open_device};
 #[cfg(feature = "radio")]
-pub use self::soapy::{Drive, End, Frame, Health, Level, Radio, RadioConfig, ReadBack, Repeat, SoapySink, SoapySource};
+pub use self::soapy::{End, Frame, Health, Level, Radio, RadioConfig, ReadBack, Repeat, SoapySink, SoapySource};
 
 #[cfg(test)]
 #[path = "../../tests/unit/blocks/mod.rs"]

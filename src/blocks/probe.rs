@@ -42,9 +42,9 @@ pub struct Summary {
     /// How often it had to start again from nothing, because its predictions were worse than none.
     pub restarts: u64,
     /// How long samples stayed in the block, and how busy it was.
-    pub latency: Latency,
+    pub(crate) latency: Latency,
     /// The taps over time, where [`Track::observed`](super::Track::observed) was asked for.
-    pub taps: TapHistory,
+    pub(crate) taps: TapHistory,
     /// The last stretch of the streams that was kept, likewise.
     pub stretch: Option<Arc<Stretch>>,
     /// What the tracker had learned.

@@ -11,7 +11,7 @@ const CAPACITY: usize = 1 << 14;
 /// The history holds at most 1024 moments, fewer of a long impulse response: when it is full, every second one is dropped and from then on moments
 /// are twice as far apart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TapHistory {
+pub(crate) struct TapHistory {
     moments: Vec<(u64, Vec<Complex64>)>,
     /// Of this many moments offered, one is kept.
     stride: u64,

@@ -68,7 +68,7 @@ where
     prediction: Vec<O>,
     #[output]
     error: Vec<O>,
-    core: Core<F>,
+    pub(super) core: Core<F>,
     due: Vec<Pmt>,
     /// Says why the block failed, if it did.
     pub fault: Fault,
@@ -131,11 +131,6 @@ where
         self
     }
 
-    /// The filters, one for each received stream.
-    pub fn filters(&self) -> &[F] {
-        &self.core.filters
-    }
-
     /// The errors over time, one series for each received stream.
     pub fn series(&self) -> &[Series] {
         &self.core.series
@@ -194,8 +189,8 @@ where
 }
 
 /// The block without its ports.
-struct Core<F> {
-    filters: Vec<F>,
+pub(super) struct Core<F> {
+    pub(super) filters: Vec<F>,
     windows: Vec<CleanWindow<f32>>,
     x: Vec<Complex32>,
     frozen: bool,

@@ -13,7 +13,7 @@ use crate::error::require;
 use crate::{Error, Result};
 
 /// The overall gain, of either direction, at which an amplitude of 1 is an amplitude of 1: a transmitted mean power of 1 then has no back-off.
-pub const UNITY_GAIN_DB: f64 = 40.0;
+pub(crate) const UNITY_GAIN_DB: f64 = 40.0;
 
 /// The gain elements of a direction; each has 0 to [`ELEMENT_DB`] dB.
 const GAINS: [[&str; 2]; 2] = [["DRIVER", "PA"], ["LNA", "PGA"]];

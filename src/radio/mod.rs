@@ -90,8 +90,6 @@ mod stream;
 mod transmitter;
 
 #[cfg(feature = "soapy")]
-pub use device::UNITY_GAIN_DB;
-#[cfg(feature = "soapy")]
 pub(crate) use {quirks::TimeStamps, settings::Settings};
 
 /// The name that SoapySDR finds it by.
@@ -99,7 +97,7 @@ pub const DRIVER: &str = "kaflow-testbed";
 
 /// Transmit channels, and receive channels.
 #[cfg(feature = "soapy")]
-pub const CHANNELS: usize = 4;
+pub(crate) const CHANNELS: usize = 4;
 
 /// Refuses device arguments that the simulated radio would ignore.
 #[cfg(feature = "soapy")]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kaflow::Complex32;
-use kaflow::blocks::{LoopConfig, Radio, RadioConfig};
+use kaflow::blocks::{End, LoopConfig, Radio, RadioConfig};
 use kaflow::dpd::Options;
 use kaflow::filter::{Filter as _, Nlms};
 use kaflow::flowgraphs::linearize::Loop;
@@ -41,9 +41,9 @@ fn a_radio_is_linearised_while_it_transmits_and_never_beyond_its_level() {
 #[test]
 fn where_next_to_nothing_but_noise_comes_back_the_plain_signal_is_sent_until_there_is_more() {
     let device = "driver=kaflow-testbed,pace=fast,snr_db=70,taps=0,seed=9";
-    let config = RadioConfig { queue: 1 << 16, patient: true, ..RadioConfig::duplex(device, 5.4e9, 4e6) };
+    let mut config = RadioConfig { queue: 1 << 16, patient: true, ..RadioConfig::duplex(device, 5.4e9, 4e6) };
+    config.tx = config.tx.map(|end| End { gain: Some(43.0), ..end });
     let radio = Radio::open(&config).unwrap();
-    radio.set_tx_gain(43.0).unwrap();
     let ofdm = Config {
         oversampling: 4,
         window: 8,

@@ -11,7 +11,7 @@ pub(crate) const CLIPPING_LIMIT_DB: f64 = -40.0;
 
 /// How a frame drives the converter that transmits it, whose full scale is an amplitude of 1 in either part.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Drive {
+pub(crate) struct Drive {
     /// Mean power in dB of that of a tone whose amplitude is full scale.
     pub mean_dbfs: f64,
     /// Largest real or imaginary part in dB of full scale.
@@ -26,7 +26,7 @@ pub struct Drive {
 
 impl Drive {
     /// What becomes of `frame` when it is transmitted with the amplitude `level`.
-    pub fn of(frame: &[Complex32], level: f32) -> Result<Self> {
+    pub(crate) fn of(frame: &[Complex32], level: f32) -> Result<Self> {
         require(level.is_finite() && level > 0.0, "level", "more than 0, from a back-off that is a number of dB", f64::from(level))?;
         if let Some(at) = frame.iter().position(|z| !z.is_finite()) {
             return Err(Error::Data(format!("sample {at} of the frame to be transmitted is {}: it must be a number", frame[at])));
@@ -54,7 +54,7 @@ impl Drive {
     }
 
     /// Refuses what clipping would distort by more than `CLIPPING_LIMIT_DB`.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.distortion_db <= CLIPPING_LIMIT_DB {
             return Ok(());
         }
@@ -89,6 +89,14 @@ mod tests {
         let lost = 4.0 / std::f64::consts::PI * (quarter / 2.0 + 0.25 - 2.0 * level * quarter.sin() + level * level * quarter);
         assert!((drive.distortion_db - db(lost, 1.0)).abs() < 0.2, "{drive:?}, {}", db(lost, 1.0));
         assert!(drive.clipped > 0.95);
+    }
+
+    #[test]
+    fn a_square_fits_up_to_its_corners() {
+        let part = |n: u32| (n as f32 - 511.5) / 1024.0;
+        let square: Vec<_> = (0..1 << 20).map(|n| Complex32::new(part(n % 1024), part(n / 1024))).collect();
+        Drive::of(&square, 1.9).unwrap().check().unwrap();
+        assert!(Drive::of(&square, 10.0).unwrap().check().is_err());
     }
 
     #[test]

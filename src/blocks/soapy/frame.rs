@@ -49,7 +49,7 @@ impl Frame {
     }
 
     /// The same from what the receiver's rate has of it.
-    pub fn known_at_rates(known: Vec<Complex32>, tx_rate: f64, rx_rate: f64) -> Result<Self> {
+    pub(crate) fn known_at_rates(known: Vec<Complex32>, tx_rate: f64, rx_rate: f64) -> Result<Self> {
         let length = known.len() as f64 * tx_rate / rx_rate;
         match fits(known.len(), rx_rate, tx_rate) {
             true => Ok(Self { sent: resampled(&known, length.round() as usize), known }),

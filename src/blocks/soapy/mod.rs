@@ -18,13 +18,18 @@ mod stop;
 mod tune;
 mod writer;
 
-pub use config::{End, RadioConfig};
-pub(crate) use devices::{Devices, check_device, open_device};
-pub use drive::Drive;
-pub use frame::Frame;
-pub use health::{Health, Level};
-pub use radio::Radio;
-pub use repeat::Repeat;
-pub use sink::SoapySink;
-pub use source::SoapySource;
-pub use tune::ReadBack;
+pub use self::{
+    config::{End, RadioConfig},
+    frame::Frame,
+    health::{Health, Level},
+    radio::Radio,
+    repeat::Repeat,
+    sink::SoapySink,
+    source::SoapySource,
+    tune::ReadBack,
+};
+
+pub(crate) use self::{
+    devices::{Devices, check_device, open_device},
+    drive::Drive,
+};

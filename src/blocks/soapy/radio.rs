@@ -9,7 +9,7 @@ use soapysdr::{Device, Direction, TxStream};
 
 use super::clock::from_outside;
 use super::config::RadioConfig;
-use super::devices::{Devices, Rates, Streams, refused};
+use super::devices::{Devices, Rates, Streams};
 use super::health::{Health, Relapse};
 use super::reunion::Reunion;
 use super::tune::ReadBack;
@@ -104,13 +104,8 @@ impl Radio {
     }
 
     /// Samples a second that are received in fact.
-    pub fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.shared.rates.rx
-    }
-
-    /// And those that are transmitted.
-    pub fn tx_rate(&self) -> f64 {
-        self.shared.rates.tx
     }
 
     /// What has happened so far.
@@ -144,14 +139,6 @@ impl Radio {
         let says =
             || self.shared.devices.get(Direction::Rx).and_then(|(device, _)| device.hardware_info().ok()?.get("clocks").map(str::to_owned));
         (self.config.one_device() || from_outside(&self.config.clock_source)) && says().is_none_or(|clocks| clocks == "1")
-    }
-
-    /// Changes the overall transmit gain in dB, at any time after the start.
-    pub fn set_tx_gain(&self, gain: f64) -> Result<()> {
-        let Some((device, end)) = self.shared.devices.get(Direction::Tx) else { return Ok(()) };
-        end.channels.iter().try_for_each(|&channel| {
-            device.set_gain(Direction::Tx, channel, gain).map_err(|e| refused(&end.device, &format!("gain {gain} dB"), &e))
-        })
     }
 
     /// What the device has made of its configuration; none for a direction that is not in use. What it does not tell is not a number. Before the start, the transmit gain is the one that it is going to have.

@@ -29,10 +29,10 @@ use super::run::{
     filters::{self, Choice},
     input, report,
 };
-use crate::blocks::{Drive, Frame, Health, IqSink, Radio, RadioConfig, SyncStatus, Track};
+use crate::blocks::{Drive, Frame, Health, IqSink, Radio, RadioConfig, Track};
 use crate::filter::registry::Settings;
 use crate::flowgraphs::track::{self as graph, Filter, Outcome, Plan, Source, View, Watch};
-use crate::iq::State;
+use crate::iq::{State, Status};
 use crate::{Error, Result, files, ofdm};
 use keep_up::KeepUp;
 use linearize::Linearizing;
@@ -287,7 +287,7 @@ fn show(
     let now = of(&health.received);
     let rate = (now - last.1) as f64 / last.0.elapsed().as_secs_f64();
     let figures: Vec<_> = view.filters.iter().map(|f| format!("{} {:.1}", f.name, f.probe.read().nmse_db)).collect();
-    let lock = |sync: &SyncStatus| match (sync.state, &sync.failure) {
+    let lock = |sync: &Status| match (sync.state, &sync.failure) {
         (State::Locked | State::Doubtful, _) => {
             format!("delay {:.2}, carrier {:.1} Hz, clock {:.1} ppm", sync.delay_samples, sync.cfo * radio_rate, sync.clock_ppm)
         }

@@ -14,10 +14,10 @@ use super::{
     pictures::{self, Picture},
     ranked, signal,
 };
-use crate::blocks::SyncStatus;
 use crate::cli::outputs;
 use crate::filter::registry::Settings;
 use crate::flowgraphs::track::Outcome;
+use crate::iq::Status;
 use crate::{Result, files, plot};
 
 /// The files that a run leaves behind.
@@ -85,7 +85,7 @@ fn summary(subject: &Subject, outcome: &Outcome, figures: &Map<String, Value>) -
 }
 
 /// What a search before the run found, or else the run itself: delay in samples and carrier offset in cycles a sample.
-fn found(subject: &Subject, sync: &SyncStatus) -> (f64, f64) {
+fn found(subject: &Subject, sync: &Status) -> (f64, f64) {
     subject.alignment.map_or((sync.delay_samples, sync.cfo), |a| (a.delay, a.cfo))
 }
 

@@ -10,11 +10,11 @@ use super::super::Subject;
 use super::history::History;
 use super::states::{Kept, States};
 use super::{Ends, Tuner};
-use crate::blocks::{self, Recorder, SyncStatus};
+use crate::blocks::{self, Recorder};
 use crate::cli::interrupt;
 use crate::filter::registry::{self, Parameter, Settings, Spacing, Unit, Value, Values};
 use crate::flowgraphs::track::{Seen, View};
-use crate::iq::{Datatype, Writer, sigmf::Capture, sigmf::Meta};
+use crate::iq::{Datatype, Status, Writer, sigmf::Capture, sigmf::Meta};
 use crate::metrics::Spread;
 use crate::ofdm::Constellation;
 use crate::plot::{Style, style_at, style_of, styles_of};
@@ -52,7 +52,7 @@ struct Moment {
     elapsed: Duration,
     /// Samples a second of the slowest filter.
     rate: f64,
-    sync: Vec<SyncStatus>,
+    sync: Vec<Status>,
     /// When "now" began, and how many samples the slowest filter had tracked.
     since: (Duration, u64),
     errors: Vec<Errors>,
@@ -246,7 +246,7 @@ impl Control for Desk {
                 "centres": report.centres, "adapt": report.adapts, "bypass": report.bypass, "parameters": &*lock(&knob.values),
             })
         };
-        let sync = |s: &SyncStatus| {
+        let sync = |s: &Status| {
             json!({
                 "state": format!("{:?}", s.state).to_lowercase(), "delay_samples": s.delay_samples, "cfo": s.cfo, "clock_ppm": s.clock_ppm, "gain": s.gain, "searches": s.searches,
                 "gap_samples": s.gap_samples, "failure": s.failure,
