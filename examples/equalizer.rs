@@ -8,7 +8,7 @@ use futuresdr::prelude::Result;
 use kaflow::{
     channel::Profile,
     flowgraphs::equalize::{Link, run},
-    ofdm::{Config, Constellation, Rate, Reading},
+    ofdm::{Config, Rate, Reading},
 };
 use num_complex::Complex32;
 
@@ -30,8 +30,7 @@ fn main() -> Result<()> {
         }
     }
     let Some(folder) = folder else { return Ok(()) };
-    let ideal = Constellation::new(ofdm.modulation);
-    fs::write(folder.join("constellations.svg"), constellations(&clouds, ideal.points()))?;
+    fs::write(folder.join("constellations.svg"), constellations(&clouds, &ofdm.modulation.points()))?;
     // Deeper in saturation, over a channel that fades a little from frame to frame.
     let mut errors = [("one tap a carrier", Vec::new()), ("learned curve", Vec::new())];
     for snr_db in (8..=26).step_by(3).map(f64::from) {

@@ -1,6 +1,6 @@
 //! Signal processing that everything else stands on: decibels, oscillators, delays. It knows slices of samples and nothing else.
 
-mod decibel;
+pub(crate) mod decibel;
 mod interpolate;
 mod nco;
 #[cfg(feature = "radio")]
@@ -8,7 +8,7 @@ mod ratio;
 mod solve;
 mod window;
 
-pub use decibel::db;
+pub(crate) use decibel::db;
 pub(crate) use interpolate::{BEFORE, BEHIND, Place, interpolate};
 pub(crate) use nco::{Nco, cis};
 #[cfg(feature = "radio")]

@@ -20,7 +20,7 @@ pub use self::{
     linearity::{Band, Linearity, linearity},
     series::{Row, Series, nmse_db},
 };
-pub use crate::dsp::db;
+pub use crate::dsp::decibel::db;
 
 #[cfg(feature = "radio")]
 pub(crate) use self::{amplifier::AmPoint, linearity::LEAST_OVERSAMPLING};

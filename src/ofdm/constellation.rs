@@ -28,6 +28,17 @@ impl Modulation {
     /// All of them, fewest bits first.
     pub(crate) const ALL: [Self; 5] = [Self::Bpsk, Self::Qpsk, Self::Qam16, Self::Qam64, Self::Qam256];
 
+    /// Its points, that of label 0 first.
+    ///
+    /// ```
+    /// use kaflow::ofdm::Modulation;
+    /// let point = Modulation::Qam16.points()[0b1001]; // real axis "10": +3, imaginary axis "01": -1
+    /// assert!((point - kaflow::Complex32::new(3.0, -1.0) / 10f32.sqrt()).norm() < 1e-6);
+    /// ```
+    pub fn points(self) -> Vec<Complex32> {
+        Constellation::new(self).points
+    }
+
     /// The name as options and files spell it.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -87,15 +98,8 @@ fn ungray(label: usize) -> usize {
 /// A [`Modulation`] with its table of points: maps bits to points and back.
 ///
 /// Bits are one to a byte; only the lowest bit of each counts.
-///
-/// ```
-/// use kaflow::ofdm::{Constellation, Modulation};
-/// let qam = Constellation::new(Modulation::Qam16);
-/// let point = qam.points()[0b1001]; // real axis "10": +3, imaginary axis "01": -1
-/// assert!((point - kaflow::Complex32::new(3.0, -1.0) / 10f32.sqrt()).norm() < 1e-6);
-/// ```
 #[derive(Clone, Debug)]
-pub struct Constellation {
+pub(crate) struct Constellation {
     modulation: Modulation,
     points: Vec<Complex32>,
     /// Label bits of each level of an axis.
@@ -108,7 +112,7 @@ pub struct Constellation {
 
 impl Constellation {
     /// The table of `modulation`.
-    pub fn new(modulation: Modulation) -> Self {
+    pub(crate) fn new(modulation: Modulation) -> Self {
         let (levels, bits) = (modulation.levels(), modulation.bits());
         let d = modulation.half_distance();
         let axis = |label: usize| ((2 * ungray(label)) as f64 - (levels as f64 - 1.0)) * d;
@@ -133,7 +137,7 @@ impl Constellation {
     }
 
     /// All points, that of label 0 first.
-    pub fn points(&self) -> &[Complex32] {
+    pub(crate) fn points(&self) -> &[Complex32] {
         &self.points
     }
 

@@ -37,7 +37,7 @@ mod wifi;
 pub use self::{
     code::Rate,
     config::{Clip, Config},
-    constellation::{Constellation, Modulation},
+    constellation::Modulation,
     packet::Packet,
     reader::Reading,
     receiver::Receiver,
@@ -47,6 +47,7 @@ pub use self::{
 pub(crate) use self::{
     clip::clip,
     code::Code,
+    constellation::Constellation,
     demodulator::Demodulator,
     modulator::{Modulator, Overlap},
     packet::Sighted,

@@ -14,7 +14,7 @@ pub(crate) struct Signal {
     /// Mbit/s.
     pub mbps: u32,
     /// Constellation of the data symbols.
-    pub modulation: Modulation,
+    pub(crate) modulation: Modulation,
     /// Rate of their code.
     pub rate: Rate,
     /// Bytes of the frame, checksum included.
