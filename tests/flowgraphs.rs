@@ -58,7 +58,7 @@ fn a_run_over_recordings_is_the_bare_tracker_on_the_aligned_samples() {
     let error = directory.path().join("error");
     let sync = Synchroniser::search(Options::default());
     let found = replay(tx, rx, sync.clone(), nlms(), false, &error);
-    assert_eq!(found.sync[0].alignment.unwrap().whole(), 100);
+    assert_eq!(found.sync[0].alignment.unwrap().delay.round(), 100.0);
 
     let (mut sync, mut pairs) = (sync, Pairs::default());
     sync.send(&run.tx[0], None);

@@ -48,7 +48,7 @@ const PIECE: usize = super::BUFFER / 4;
 /// let mut fg = Flowgraph::new();
 /// connect!(fg, tx > tx.sync; rx > rx.sync; sync.aligned_tx > a; sync.aligned_rx > b);
 /// let fg = Runtime::new().run(fg)?;
-/// assert_eq!(watch.status().alignment.unwrap().whole(), 123);
+/// assert_eq!(watch.status().alignment.unwrap().delay.round(), 123.0);
 /// assert_eq!(a.get(&fg)?.n_received(), 20_000);
 /// # Ok(()) }
 /// ```

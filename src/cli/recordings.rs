@@ -39,7 +39,7 @@ impl RecordingArgs {
             }
             other => other,
         };
-        let mut recording = Recording::open(path, format)?;
+        let mut recording = Recording::open_as(path, format)?;
         recording.select(channel)?;
         detail!("{}: {}, {} samples, channel {channel} of {}", path.display(), recording.format(), recording.len(), recording.channels());
         Ok(recording)

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 /// What kind of file a recording is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Format {
+pub(crate) enum Format {
     /// `.sigmf-meta` and `.sigmf-data` next to each other.
     Sigmf,
     /// A `.sigmf` archive of the two.
@@ -22,7 +22,7 @@ pub enum Format {
 
 /// What a file of bare samples does not say of itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Raw {
+pub(crate) struct Raw {
     /// The layout of a sample.
     pub datatype: Datatype,
     /// How many channels are interleaved.

@@ -37,7 +37,6 @@ pub use self::{
     sync::{Pairs, State, Status, Synchroniser},
     writer::Writer,
 };
-pub use crate::channel::Gap;
 
 #[cfg(feature = "soapy")]
 pub(crate) use self::datatype::full_scale;

@@ -9,7 +9,8 @@ use num_complex::Complex32;
 use super::hash::sha512;
 use super::segment::segments;
 use super::sigmf::{self, Meta, read_small};
-use super::{Format, Gap, Segment, archive, spool, wav};
+use super::{Format, Segment, archive, spool, wav};
+use crate::channel::Gap;
 use crate::{Error, Result};
 
 /// How many bytes are read at once, about.
@@ -66,10 +67,14 @@ pub(crate) struct NotFinite {
 }
 
 impl Recording {
-    /// Opens a recording; `-` is standard input, and what comes out of a pipe is kept in a temporary file. Without a format the path's ending decides; a path
-    /// without an ending is SigMF when there is metadata of that name.
-    pub fn open(path: impl AsRef<Path>, format: Option<Format>) -> Result<Self> {
-        let path = path.as_ref();
+    /// Opens a recording; `-` is standard input, and what comes out of a pipe is kept in a temporary file. A format is `sigmf`, `archive`, `wav`, or a datatype such as
+    /// `cf32_le` for bare samples of one channel. Without one the path's ending decides; a path without an ending is SigMF when there is metadata of that name.
+    pub fn open(path: impl AsRef<Path>, format: Option<&str>) -> Result<Self> {
+        Self::open_as(path.as_ref(), format.map(str::parse).transpose()?)
+    }
+
+    /// The same with a format that was read before.
+    pub(crate) fn open_as(path: &Path, format: Option<Format>) -> Result<Self> {
         let format = match format.or_else(|| Format::of(path)) {
             Some(format) => format,
             None if sigmf::files(path).0.exists() => Format::Sigmf,
@@ -292,25 +297,6 @@ impl Recording {
                 }
             }
             self.note_not_finite(out, 1);
-            self.position += n as u64;
-            done += n;
-        }
-        Ok(done)
-    }
-
-    /// Like [`read`](Self::read) for all channels, interleaved. Fills whole samples of all channels only and counts those.
-    pub fn read_frames(&mut self, samples: &mut [Complex32]) -> Result<usize> {
-        let channels = self.channels();
-        let wanted = samples.len() / channels;
-        let mut done = 0;
-        while done < wanted {
-            let n = self.load(wanted - done, done > 0)?;
-            if n == 0 {
-                break;
-            }
-            let out = &mut samples[done * channels..(done + n) * channels];
-            self.meta.global.datatype.decode(&self.bytes[..out.len() * self.meta.global.datatype.bytes()], out);
-            self.note_not_finite(out, channels);
             self.position += n as u64;
             done += n;
         }

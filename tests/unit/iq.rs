@@ -44,15 +44,15 @@ fn every_datatype_and_channel_comes_back() {
             let mut recording = Recording::open(&path, None).unwrap();
             assert_eq!(recording.len(), 3000 / channels);
             assert!(recording.verify().unwrap());
-            let mut all = vec![Complex32::default(); 3001];
-            let n = recording.read_frames(&mut all).unwrap() * channels as usize;
-            assert_eq!(&all[..n], samples, "{name}");
             for channel in 0..channels as usize {
-                recording.seek(7).unwrap();
                 recording.select(channel).unwrap();
-                let one = recording.read_up_to(usize::MAX).unwrap();
-                let expected: Vec<_> = samples.iter().copied().skip(7 * channels as usize + channel).step_by(channels as usize).collect();
-                assert_eq!(one, expected, "{name}, channel {channel}");
+                for from in [0, 7] {
+                    recording.seek(from).unwrap();
+                    let one = recording.read_up_to(usize::MAX).unwrap();
+                    let first = from as usize * channels as usize + channel;
+                    let expected: Vec<_> = samples.iter().copied().skip(first).step_by(channels as usize).collect();
+                    assert_eq!(one, expected, "{name}, channel {channel} from {from}");
+                }
             }
             assert!(message(recording.select(channels as usize)).contains("channel must be below"));
         }
@@ -210,10 +210,10 @@ fn broken_recordings_are_refused_with_their_place() {
     let odd = dir.path().join("b.bin");
     fs::write(&odd, [1, 2, 3]).unwrap();
     assert!(message(Recording::open(&odd, None)).contains("--format"));
-    assert!(message(Recording::open(&odd, Some("cu8".parse().unwrap()))).contains("offset 2: 1 stray bytes"));
+    assert!(message(Recording::open(&odd, Some("cu8"))).contains("offset 2: 1 stray bytes"));
     assert!(message(Recording::open(dir.path().join("none.cu8"), None)).contains("none.cu8: "));
     let many = Format::Raw(Raw { channels: usize::MAX, ..Raw::new(Datatype::CF32_LE) });
-    assert!(message(Recording::open(&odd, Some(many))).contains("channels must be between 1 and 4096"));
+    assert!(message(Recording::open_as(&odd, Some(many))).contains("channels must be between 1 and 4096"));
 }
 
 #[test]
@@ -528,11 +528,11 @@ fn exercise(path: &Path) {
     let Ok(mut recording) = Recording::open(path, None) else { return };
     assert!(recording.len() <= 1 << 20, "no more samples than bytes");
     let _ = (recording.warnings(), recording.verify());
-    let mut buffer = vec![Complex32::default(); 7 * recording.channels()];
+    let mut buffer = vec![Complex32::default(); 7];
     let mut total = 0;
     loop {
         let _ = recording.gap();
-        match recording.read_frames(&mut buffer) {
+        match recording.read(&mut buffer) {
             Ok(0) | Err(_) => break,
             Ok(n) => total += n as u64,
         }

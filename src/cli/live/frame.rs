@@ -42,7 +42,7 @@ pub(super) fn make(args: &Args, tx: f64, rx: f64) -> Result<(Frame, Option<ofdm:
 
 /// What another box repeats, or is to be repeated, with an rms of 1.
 fn of_file(args: &Args, path: &Path) -> Result<Vec<Complex32>> {
-    let mut recording = understood(Recording::open(path, args.format)?)?;
+    let mut recording = understood(Recording::open_as(path, args.format)?)?;
     input::check_frame(&recording)?;
     let frame = recording.read_up_to(LONGEST_FRAME)?;
     let power = metrics::power(&frame);

@@ -12,7 +12,7 @@ use futuresdr::runtime::{
 };
 use kaflow::{
     Complex32,
-    blocks::{GAP, Track, gap},
+    blocks::{Track, gap},
     filter::{Adaptive, Filter, Guard, Nlms, Tracker},
 };
 use rand::{Rng, SeedableRng};
@@ -132,7 +132,7 @@ fn tags_are_copied_and_one_that_both_inputs_carry_is_copied_once() {
     let (_, tags) = block.prediction().take();
     assert_eq!(tags, [item(1, Tag::String("end".into()))]);
     assert_eq!(block.error().take().1.len(), 3);
-    assert_eq!(gap(5), Tag::NamedUsize(GAP.into(), 5));
+    assert_eq!(gap(5), Tag::NamedUsize("gap".into(), 5));
 }
 
 #[test]
