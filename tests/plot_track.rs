@@ -58,7 +58,8 @@ fn taps_weights_and_curves_are_drawn_as_they_are_in_the_tables() {
     let taps = table(&out.join("taps.csv"));
     assert_eq!(taps.keys().collect::<Vec<_>>(), ["ensemble", "nlms"]);
     let picture = svg("taps.svg");
-    let rate = Scenario::preset("a").unwrap().sample_rate();
+    let ofdm = Scenario::preset("a").unwrap().ofdm;
+    let rate = ofdm.sample_rate * ofdm.oversampling as f64;
     for (filter, panel) in [("ensemble", 0), ("nlms", 2)] {
         for tap in 0..4 {
             let rows = || taps[filter].iter().filter(|row| row[1] == f64::from(tap));

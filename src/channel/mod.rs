@@ -51,7 +51,7 @@ pub use self::{
     fading::{Fading, FadingConfig},
     impairments::ImpairmentsConfig,
     noise::Noise,
-    profile::{Doppler, Exponential, Profile},
+    profile::{Doppler, Profile},
     scenario::Scenario,
     testbed::{Chunk, TestBed},
 };

@@ -10,22 +10,21 @@ use crate::{Error, Result};
 ///
 /// As text: a list of `delay:power_db` such as `0:0,3:-6,7:-12`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a profile is { taps = 4, decay_db = 3.0 } or a list of [delay in samples, power in dB]")]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "a profile is { taps = 4, decay_db = 3.0 } or a list of [delay in samples, power in dB]"
+)]
 pub enum Profile {
     /// Taps at delays 0, 1, 2, ...
-    Exponential(Exponential),
+    Exponential {
+        /// How many taps, one sample apart.
+        taps: u32,
+        /// Each tap's power in dB below the one before.
+        decay_db: f64,
+    },
     /// Delay in samples and power in dB of each path.
     Paths(Vec<(u32, f64)>),
-}
-
-/// An exponential profile.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Exponential {
-    /// How many taps, one sample apart.
-    pub taps: u32,
-    /// Each tap's power in dB below the one before.
-    pub decay_db: f64,
 }
 
 const MAX_PATHS: usize = 1024;
@@ -34,16 +33,16 @@ const MAX_DELAY: u32 = 1 << 16;
 impl Profile {
     /// `taps` taps, one sample apart, each `decay_db` below the one before.
     pub fn exponential(taps: u32, decay_db: f64) -> Self {
-        Self::Exponential(Exponential { taps, decay_db })
+        Self::Exponential { taps, decay_db }
     }
 
     /// Delay in samples and share of the power of each path, by increasing delay; the shares add up to 1.
     pub(crate) fn paths(&self) -> Result<Vec<(usize, f64)>> {
         let mut paths: Vec<(u32, f64)> = match self {
-            Self::Exponential(e) => {
-                require((1..=MAX_PATHS as u32).contains(&e.taps), "taps", "between 1 and 1024", f64::from(e.taps))?;
-                require(e.decay_db.abs() <= 100.0, "decay_db", "between -100 and 100", e.decay_db)?;
-                (0..e.taps).map(|l| (l, -e.decay_db * f64::from(l))).collect()
+            &Self::Exponential { taps, decay_db } => {
+                require((1..=MAX_PATHS as u32).contains(&taps), "taps", "between 1 and 1024", f64::from(taps))?;
+                require(decay_db.abs() <= 100.0, "decay_db", "between -100 and 100", decay_db)?;
+                (0..taps).map(|l| (l, -decay_db * f64::from(l))).collect()
             }
             Self::Paths(paths) => paths.clone(),
         };
@@ -159,7 +158,7 @@ impl FromStr for Profile {
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Exponential(e) => write!(f, "{} taps, {} dB apart", e.taps, e.decay_db),
+            Self::Exponential { taps, decay_db } => write!(f, "{taps} taps, {decay_db} dB apart"),
             Self::Paths(paths) => write_pairs(f, paths),
         }
     }

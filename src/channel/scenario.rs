@@ -59,7 +59,7 @@ fn centre() -> f64 {
 
 impl Scenario {
     /// The names that [`preset`](Self::preset) knows.
-    pub const PRESETS: [&str; 6] = ["paper", "wifi", "a", "b", "d", "e"];
+    pub(crate) const PRESETS: [&str; 6] = ["paper", "wifi", "a", "b", "d", "e"];
 
     /// A scenario by name.
     ///
@@ -139,7 +139,7 @@ impl Scenario {
     }
 
     /// Samples per second.
-    pub fn sample_rate(&self) -> f64 {
+    pub(crate) fn sample_rate(&self) -> f64 {
         self.ofdm.output_rate()
     }
 

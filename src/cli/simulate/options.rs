@@ -300,7 +300,7 @@ impl Channel {
         set(&mut fading.profile, &self.profile);
         if self.taps.is_some() || self.decay_db.is_some() {
             let (mut taps, mut decay_db) = match &fading.profile {
-                Profile::Exponential(e) => (e.taps, e.decay_db),
+                &Profile::Exponential { taps, decay_db } => (taps, decay_db),
                 Profile::Paths(paths) => (paths.len() as u32, 3.0),
             };
             set(&mut taps, &self.taps);
