@@ -62,7 +62,7 @@ where
     counts: C,
     #[output]
     rate: O,
-    pub(super) learner: OnWindows<KernelFilter<f32, K, Poisson>>,
+    learner: OnWindows<KernelFilter<f32, K, Poisson>>,
     /// Says why the block failed, if it did.
     pub fault: Fault,
 }
@@ -89,6 +89,11 @@ where
         })?;
         let learner = OnWindows::new(filter, taps)?;
         Ok(Self { input: I::default(), counts: C::default(), rate: O::default(), learner, fault: Fault::default() })
+    }
+
+    /// The filter inside.
+    pub fn filter(&self) -> &KernelFilter<f32, K, Poisson> {
+        &self.learner.filter
     }
 
     async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {

@@ -113,7 +113,7 @@ where
     training: L,
     #[output]
     soft: O,
-    pub(super) learner: OnWindows<C>,
+    learner: OnWindows<C>,
     form: Soft,
     classes: usize,
     probabilities: Vec<f32>,
@@ -172,6 +172,11 @@ where
             Soft::Probability => self.classes,
             Soft::Llr => self.classes.ilog2() as usize,
         }
+    }
+
+    /// The classifier inside.
+    pub fn classifier(&self) -> &C {
+        &self.learner.filter
     }
 
     async fn adapt(&mut self, _io: &mut WorkIo, _mo: &mut MessageOutputs, _meta: &mut BlockMeta, p: Pmt) -> Result<Pmt> {

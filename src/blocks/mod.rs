@@ -75,7 +75,7 @@ pub use self::{
     scope::Stretch,
     staged::Staged,
     sync::{Sync, SyncWatch},
-    tags::{TIME, gap_length},
+    tags::{GAP, TIME, gap_length},
     track::Track,
     track_mimo::TrackMimo,
 };

@@ -13,7 +13,7 @@ use crate::{
 ///
 /// # Stream Inputs
 ///
-/// `input`; a frame that a tag `gap` cuts is given up.
+/// `input`; a frame that a tag [`gap`](super::GAP) cuts is given up.
 ///
 /// # Stream Outputs
 ///

@@ -6,7 +6,7 @@ use futuresdr::runtime::{
 };
 
 /// The name of the tag on the first sample behind a gap.
-pub(crate) const GAP: &str = "gap";
+pub const GAP: &str = "gap";
 
 /// The name of the tag with the hardware time, in nanoseconds, of the sample that it is on.
 pub const TIME: &str = "time_ns";

@@ -85,7 +85,7 @@ where
     prediction: O,
     #[output]
     error: O,
-    pub(super) core: Core<T>,
+    core: Core<T>,
     gaps: Vec<(usize, u64)>,
     due: Vec<Pmt>,
     /// Samples of one work call.
@@ -158,7 +158,7 @@ where
     }
 
     /// Learns from so many samples and from none after them.
-    pub(crate) fn frozen_after(mut self, samples: u64) -> Self {
+    pub fn frozen_after(mut self, samples: u64) -> Self {
         self.core.freeze_at = Some(samples);
         self
     }
@@ -201,6 +201,11 @@ where
         }
         self.probe.write(self.core.report());
         Ok(())
+    }
+
+    /// The tracker inside.
+    pub fn tracker(&self) -> &T {
+        self.core.tracker.tracker()
     }
 
     /// The errors over time.

@@ -68,7 +68,7 @@ where
     prediction: Vec<O>,
     #[output]
     error: Vec<O>,
-    pub(super) core: Core<F>,
+    core: Core<F>,
     due: Vec<Pmt>,
     /// Says why the block failed, if it did.
     pub fault: Fault,
@@ -131,6 +131,11 @@ where
         self
     }
 
+    /// The filters, one for each received stream.
+    pub fn filters(&self) -> &[F] {
+        &self.core.filters
+    }
+
     /// The errors over time, one series for each received stream.
     pub fn series(&self) -> &[Series] {
         &self.core.series
@@ -189,8 +194,8 @@ where
 }
 
 /// The block without its ports.
-pub(super) struct Core<F> {
-    pub(super) filters: Vec<F>,
+struct Core<F> {
+    filters: Vec<F>,
     windows: Vec<CleanWindow<f32>>,
     x: Vec<Complex32>,
     frozen: bool,

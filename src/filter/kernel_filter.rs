@@ -314,8 +314,7 @@ impl<T: Real, K: Kernel<T>, O: Observation<T>> KernelFilter<T, K, O> {
     }
 
     /// The centres with their effective coefficients (one number for each real number of a latent value) and when they were admitted.
-    #[cfg(test)]
-    pub(crate) fn dictionary(&self) -> impl Iterator<Item = (Vec<Complex<T>>, Vec<T>, u64)> + '_ {
+    pub fn dictionary(&self) -> impl Iterator<Item = (Vec<Complex<T>>, Vec<T>, u64)> + '_ {
         let memory = &self.memory;
         (0..memory.centres.len()).map(move |i| {
             let mut centre = Vec::new();

@@ -117,7 +117,7 @@ impl Rls {
     }
 
     /// The weights, that of the newest sample first.
-    pub(crate) fn weights(&self) -> &[Complex64] {
+    pub fn weights(&self) -> &[Complex64] {
         &self.linear.weights
     }
 
@@ -224,7 +224,7 @@ impl Kalman {
     }
 
     /// The weights, that of the newest sample first.
-    pub(crate) fn weights(&self) -> &[Complex64] {
+    pub fn weights(&self) -> &[Complex64] {
         &self.linear.weights
     }
 }

@@ -57,7 +57,7 @@ impl<T: Real> Nlms<T> {
     }
 
     /// The weights, that of the newest sample first.
-    pub(crate) fn weights(&self) -> &[Complex<T>] {
+    pub fn weights(&self) -> &[Complex<T>] {
         &self.weights
     }
 }

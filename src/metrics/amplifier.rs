@@ -3,12 +3,18 @@
 use num_complex::{Complex, Complex64};
 
 use super::wide;
+use crate::dsp::db;
 use crate::{Error, Real, Result};
 
 /// Mean power `Σ|x|² / n` of the finite samples; 0 when there are none.
 pub fn power<T: Real>(samples: &[Complex<T>]) -> f64 {
     let (sum, count) = finite_powers(samples).fold((0.0, 0u64), |(sum, count), p| (sum + p, count + 1));
     if count == 0 { 0.0 } else { sum / count as f64 }
+}
+
+/// Peak-to-average power ratio in dB, `10 log10(max|x|² / mean|x|²)`; 0 for silence.
+pub fn papr_db<T: Real>(samples: &[Complex<T>]) -> f64 {
+    db(finite_powers(samples).fold(0.0, f64::max), power(samples))
 }
 
 fn finite_powers<T: Real>(samples: &[Complex<T>]) -> impl Iterator<Item = f64> {

@@ -4,6 +4,7 @@ use num_complex::Complex;
 
 use super::wide;
 use crate::Real;
+use crate::dsp::db;
 
 /// Running error vector magnitude: rms of the error over rms of the ideal points.
 ///
@@ -11,7 +12,7 @@ use crate::Real;
 /// use kaflow::{Complex32, metrics::Evm};
 /// let mut evm = Evm::default();
 /// evm.push(Complex32::new(1.1, 0.0), Complex32::new(1.0, 0.0));
-/// assert!((evm.percent() - 10.0).abs() < 1e-4);
+/// assert!((evm.percent() - 10.0).abs() < 1e-4 && (evm.db() + 20.0).abs() < 1e-4);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Evm {
@@ -47,6 +48,11 @@ impl Evm {
     /// The same in percent.
     pub fn percent(&self) -> f64 {
         100.0 * self.rms()
+    }
+
+    /// The same in dB, `20 log10(rms)`, finite in every case.
+    pub fn db(&self) -> f64 {
+        db(self.error, self.power)
     }
 
     /// Points taken in.

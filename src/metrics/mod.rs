@@ -1,4 +1,4 @@
-//! Numbers that judge a run: NMSE over all and over time, EVM, BER, spectrum and ACPR, AM/AM and AM/PM, percentiles.
+//! Numbers that judge a run: NMSE over all and over time, EVM, BER, spectrum and ACPR, PAPR, AM/AM and AM/PM, percentiles.
 //!
 //! Sums are kept in f64 whatever the samples are. Pairs that are not finite are left out. Ratios in dB are those of [`db`].
 
@@ -15,7 +15,7 @@ use num_complex::{Complex, Complex64};
 use crate::Real;
 
 pub use self::{
-    amplifier::power,
+    amplifier::{papr_db, power},
     error::{Ber, Evm},
     linearity::{Band, Linearity, linearity},
     series::{Row, Series, nmse_db},

@@ -41,6 +41,7 @@ pub use self::{
     packet::Packet,
     reader::Reading,
     receiver::Receiver,
+    saturation::{Curve, Method},
     transmitter::{SentFrame, SentFrames, Source, Transmitter},
 };
 
@@ -52,7 +53,6 @@ pub(crate) use self::{
     modulator::{Modulator, Overlap},
     packet::Sighted,
     reception::Reception,
-    saturation::{Curve, Method},
     transmitter::RandomBits,
     wifi::{Signal, receive_wifi},
 };

@@ -2,7 +2,7 @@
 
 use num_complex::Complex32;
 
-use crate::metrics::Evm;
+use crate::metrics::{Ber, Evm};
 
 /// One received frame.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +44,13 @@ impl Packet {
         self.points.clear();
         self.variances.clear();
         self.soft.clear();
+    }
+
+    /// Compares with the payload that was sent.
+    pub fn ber(&self, payload: &[u8]) -> Ber {
+        let mut ber = Ber::default();
+        ber.extend(payload, &self.bits);
+        ber
     }
 }
 

@@ -17,9 +17,9 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// How symbols are read.
-    pub(crate) method: Method,
+    pub method: Method,
     /// The amplifier's curve with the clipping of the waveform; `None`: learned from the training and from what was read, packet by packet.
-    pub(crate) curve: Option<Curve>,
+    pub curve: Option<Curve>,
     /// How many times the grid's rate the amplifier is modelled at; `None`: the oversampling of the waveform, which is right for an amplifier that works on its
     /// samples. An analogue amplifier before a receiver without oversampling needs 4.
     pub oversampling: Option<usize>,

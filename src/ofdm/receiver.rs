@@ -125,7 +125,7 @@ impl Receiver {
     }
 
     /// Back to the start of a stream.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.search_afresh(0);
     }
 
@@ -151,7 +151,7 @@ impl Receiver {
     }
 
     /// Takes in samples and calls `deliver` with each frame that they complete.
-    pub(crate) fn push(&mut self, samples: &[Complex32], mut deliver: impl FnMut(&Packet)) {
+    pub fn push(&mut self, samples: &[Complex32], mut deliver: impl FnMut(&Packet)) {
         for piece in samples.chunks(16 * self.size) {
             let start = self.buffer.len();
             self.buffer.extend_from_slice(piece);

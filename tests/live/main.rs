@@ -16,7 +16,6 @@ use kaflow::channel::{AmplifierConfig, FadingConfig, Model, Profile, Scenario, T
 use kaflow::filter::registry::{self, Value, Values};
 use kaflow::filter::{Guard, Tracker};
 use kaflow::flowgraphs::track::{self, Filter, Outcome, Plan, View, Watch};
-use kaflow::metrics::Ber;
 use kaflow::ofdm::{Config, Reading, Receiver, SentFrames, Source, Transmitter};
 
 const RATE: f64 = 5e6;
@@ -207,11 +206,8 @@ fn a_receiver_that_knows_no_frame_receives_the_packets_of_another_box() -> Resul
     let samples = 200_000;
     let outcome = beside_another_box("packets", |radio| {
         let receiver = OfdmRx::new(Receiver::new(config.clone()).unwrap().reading(&Reading::default()).unwrap());
-        let receiver = receiver.tell(move |_, packet| {
-            let mut ber = Ber::default();
-            packet.iter().for_each(|packet| ber.extend(&sent, &packet.bits));
-            packet.iter().for_each(|_| tell.send(ber.rate()).unwrap_or_default());
-        });
+        let receiver =
+            receiver.tell(move |_, packet| packet.iter().for_each(|packet| tell.send(packet.ber(&sent).rate()).unwrap_or_default()));
         let plan = Plan { receive: Some(receiver), samples: Some(samples), ..Plan::default() };
         track::run(track::Source::Radio(Box::new(radio), Vec::new().into(), LEVEL), plan, &Watch::new(&false.into()), |_| ())
     })??;

@@ -1,6 +1,6 @@
 //! Laws of the numbers.
 
-use kaflow::metrics::{Ber, Evm, Percentiles, Row, am_curve, db, nmse_db, power, welch};
+use kaflow::metrics::{Ber, Evm, Percentiles, Row, am_curve, db, nmse_db, papr_db, power, welch};
 use kaflow::{Complex, Complex32, Complex64};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -13,10 +13,6 @@ fn noise(count: usize, seed: u64) -> Vec<Complex64> {
         Complex64::from_polar((-u.ln()).sqrt(), std::f64::consts::TAU * v)
     };
     (0..count).map(sample).collect()
-}
-
-fn evm_db(evm: &Evm) -> f64 {
-    20.0 * evm.rms().log10()
 }
 
 #[test]
@@ -46,8 +42,9 @@ fn ratios_of_nothing_are_finite() {
     assert_eq!(nmse_db(&one, &one), -300.0);
     assert_eq!(nmse_db(&zero, &one), 300.0);
     assert_eq!(nmse_db::<f32>(&[], &[]), 0.0);
-    assert_eq!(Evm::default().percent(), 0.0);
+    assert_eq!(Evm::default().db(), 0.0);
     assert_eq!(Ber::default().rate(), 0.0);
+    assert_eq!(papr_db(&zero), 0.0);
     assert_eq!(power::<f64>(&[]), 0.0);
     assert_eq!(db(0.0, 0.0), 0.0);
 }
@@ -80,11 +77,11 @@ fn evm_is_the_inverse_square_root_of_snr() {
         let sigma = 10f64.powf(-snr_db / 20.0);
         let mut evm = Evm::default();
         noise(100_000, 11).iter().for_each(|z| evm.push(ideal + z * sigma, ideal));
-        assert!((evm_db(&evm) + snr_db).abs() < 0.05, "{} at {snr_db} dB", evm_db(&evm));
+        assert!((evm.db() + snr_db).abs() < 0.05, "{} at {snr_db} dB", evm.db());
         assert!((evm.percent() - 100.0 * evm.rms()).abs() < 1e-9);
         let mut twice = evm;
         twice.merge(&evm);
-        assert!((evm_db(&twice) - evm_db(&evm)).abs() < 1e-9 && twice.points() == 200_000);
+        assert!((twice.db() - evm.db()).abs() < 1e-9 && twice.points() == 200_000);
     }
 }
 
@@ -146,6 +143,14 @@ fn a_spectrum_of_too_little_is_refused() {
     assert!(welch(&x, 16, 1.0).unwrap_err().to_string().contains("needs as many"));
     assert!(welch(&x, 0, 1.0).is_err() && welch(&x, 1 << 40, 1.0).is_err());
     assert!(welch(&x, 1, 1.0).is_err() && welch(&x, 8, 0.0).is_err() && welch(&x, 8, f64::NAN).is_err());
+}
+
+#[test]
+fn papr_of_known_signals() {
+    let tone: Vec<_> = (0..100).map(|n| Complex32::from_polar(2.0, n as f32)).collect();
+    assert!(papr_db(&tone).abs() < 1e-5);
+    let pulse: Vec<_> = (0..100).map(|n| if n == 7 { Complex32::i() } else { Complex32::ZERO }).collect();
+    assert!((papr_db(&pulse) - 20.0).abs() < 1e-6);
 }
 
 #[test]

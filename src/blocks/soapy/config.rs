@@ -37,7 +37,7 @@ pub struct End {
 
 impl End {
     /// Channel 0 of a device, with the device's own gain and antenna.
-    pub(crate) fn new(device: impl Into<String>) -> Self {
+    pub fn new(device: impl Into<String>) -> Self {
         Self {
             device: device.into(),
             channels: vec![0],

@@ -104,7 +104,7 @@ impl Radio {
     }
 
     /// Samples a second that are received in fact.
-    pub(crate) fn rate(&self) -> f64 {
+    pub fn rate(&self) -> f64 {
         self.shared.rates.rx
     }
 

@@ -22,7 +22,7 @@ use std::ops::RangeInclusive;
 use num_complex::{Complex32, Complex64};
 use serde::Serialize;
 
-use super::Recording;
+use super::{Pairs, Recording, Synchroniser};
 use crate::{Error, Result};
 
 /// What the search may assume.
@@ -96,8 +96,20 @@ impl Alignment {
         }
     }
 
+    /// Two streams that run together: `tx`, and `rx` without delay, carrier offset, DC and inversion. Both have the length of the overlap; levels stay as they were.
+    ///
+    /// For recordings that do not fit into memory see `Synchroniser::known`.
+    pub fn apply(&self, tx: &[Complex32], rx: &[Complex32]) -> (Vec<Complex32>, Vec<Complex32>) {
+        let (mut sync, mut out) = (Synchroniser::known(*self), Pairs::default());
+        sync.send(tx, None);
+        sync.receive(rx, None);
+        // A place that is told needs no search, which alone could fail.
+        let _ = sync.finish(&mut out);
+        (out.tx, out.rx)
+    }
+
     /// The delay's nearest whole number of samples.
-    pub(crate) fn whole(&self) -> i64 {
+    pub fn whole(&self) -> i64 {
         self.delay.round() as i64
     }
 

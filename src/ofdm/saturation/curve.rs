@@ -12,14 +12,20 @@ pub(crate) const STEP: f64 = REACH / (NODES - 1) as f64;
 /// An amplifier without memory, `g(x) = x · G(|x|)`, for signals of rms 1 before clipping; a complex gain turns the phase as well.
 ///
 /// Scaled such that a complex Gaussian signal of rms 1 leaves it with rms 1 and, on average, unturned: what is left belongs to the channel.
+///
+/// ```
+/// use kaflow::{Complex64, ofdm::Curve};
+/// let limiter = Curve::new(|r| Complex64::new(1f64.min(1.0 / r), 0.0)); // saturates at the rms
+/// assert!((limiter.gain(3.0) / limiter.gain(0.5) - 1.0 / 3.0).norm() < 1e-3);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Curve {
+pub struct Curve {
     gains: Vec<Complex64>,
 }
 
 impl Curve {
     /// The curve with the gain `G` at each envelope, up to a factor; a gain that is not finite counts as 0.
-    pub(crate) fn new(gain: impl Fn(f64) -> Complex64) -> Self {
+    pub fn new(gain: impl Fn(f64) -> Complex64) -> Self {
         let mut curve = Self::raw(gain);
         curve.normalize();
         curve
@@ -39,7 +45,7 @@ impl Curve {
     }
 
     /// The gain at an envelope.
-    pub(crate) fn gain(&self, envelope: f64) -> Complex64 {
+    pub fn gain(&self, envelope: f64) -> Complex64 {
         if envelope >= REACH {
             return self.gains[NODES - 1] * (REACH / envelope);
         }

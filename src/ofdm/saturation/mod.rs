@@ -24,7 +24,7 @@ use std::str::FromStr;
 use num_complex::Complex32;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use curve::Curve;
+pub use curve::Curve;
 pub(crate) use soft::Soft;
 
 use self::{bdar::Bdar, dar::Dar, ep::Ep, frame::Frame};
@@ -34,7 +34,7 @@ use crate::{Error, Result};
 /// How a symbol is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Method {
+pub enum Method {
     /// One tap a carrier, distortion as noise.
     OneTap,
     /// Decision-aided reconstruction.

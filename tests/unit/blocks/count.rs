@@ -36,10 +36,10 @@ fn count_learns_a_rate_and_leaves_out_what_nobody_counted() {
         rate.extend(block.rate().take().0);
     }
     assert_eq!(rate.len(), 4000);
-    assert_eq!(block.learner.filter.size(), 3998);
+    assert_eq!(block.filter().size(), 3998);
     let error: f32 = (3000..4000).map(|i| (rate[i] / (2.0 + 10.0 * input[i].re) - 1.0).abs()).sum::<f32>() / 1000.0;
     assert!(error < 0.15, "mean relative error of the rate {error}");
     assert_eq!(block.post("set", Pmt::String("offset=nan".into())), Ok(Pmt::InvalidValue));
     assert_eq!(block.post("reset", Pmt::Null), Ok(Pmt::Ok));
-    assert_eq!(block.learner.filter.size(), 0);
+    assert_eq!(block.filter().size(), 0);
 }

@@ -80,14 +80,14 @@ fn detect_takes_messages_copies_tags_and_survives_any_training() {
     let training: Vec<u8> = (0..=255).collect();
     let p = feed_detector(&mut block, &rx, &training, 256);
     assert!(p.iter().all(|p| (0.0..=1.0).contains(p)));
-    assert_eq!(block.learner.filter.size(), 2, "only 0 and 1 are classes");
+    assert_eq!(block.classifier().size(), 2, "only 0 and 1 are classes");
     assert_eq!(block.post("adapt", Pmt::Bool(false)), Ok(Pmt::Ok));
     feed_detector(&mut block, &rx, &[1; 256], 256);
-    assert_eq!(block.learner.filter.size(), 2);
+    assert_eq!(block.classifier().size(), 2);
     assert_eq!(block.post("set", Pmt::String("process-noise=2".into())), Ok(Pmt::Ok));
     assert_eq!(block.post("set", Pmt::String("process-noise=-2".into())), Ok(Pmt::InvalidValue));
     assert_eq!(block.post("reset", Pmt::Null), Ok(Pmt::Ok));
-    assert_eq!(block.learner.filter.size(), 0);
+    assert_eq!(block.classifier().size(), 0);
 
     block.rx().set_with_tags(rx, vec![ItemTag { index: 5, tag: gap(9) }]);
     block.training().set(training);

@@ -12,7 +12,7 @@ use futuresdr::runtime::{
 };
 use kaflow::{
     Complex32,
-    blocks::{Track, gap},
+    blocks::{GAP, Track, gap},
     filter::{Adaptive, Filter, Guard, Nlms, Tracker},
 };
 use rand::{Rng, SeedableRng};
@@ -132,7 +132,7 @@ fn tags_are_copied_and_one_that_both_inputs_carry_is_copied_once() {
     let (_, tags) = block.prediction().take();
     assert_eq!(tags, [item(1, Tag::String("end".into()))]);
     assert_eq!(block.error().take().1.len(), 3);
-    assert_eq!(gap(5), Tag::NamedUsize("gap".into(), 5));
+    assert_eq!(gap(5), Tag::NamedUsize(GAP.into(), 5));
 }
 
 #[test]
@@ -165,11 +165,11 @@ fn messages_steer_the_tracker() {
     let (tx, rx) = pair(7, 3000);
     let mut block = track();
     feed(&mut block, &tx, &rx, || 500);
-    let learned = block.core.tracker.tracker().portrait().taps;
+    let learned = block.tracker().portrait().taps;
 
     assert_eq!(block.post("adapt", Pmt::Bool(false)), Ok(Pmt::Ok));
     feed(&mut block, &tx, &rx.iter().map(|y| -y).collect::<Vec<_>>(), || 500);
-    assert_eq!(block.core.tracker.tracker().portrait().taps, learned, "frozen");
+    assert_eq!(block.tracker().portrait().taps, learned, "frozen");
 
     let mu = Pmt::MapStrPmt(HashMap::from([("mu".to_string(), Pmt::F64(0.25))]));
     assert_eq!(block.post("set", mu), Ok(Pmt::Ok));
@@ -182,7 +182,7 @@ fn messages_steer_the_tracker() {
     assert_eq!(block.post("bypass", Pmt::Bool(false)), Ok(Pmt::Ok));
 
     assert_eq!(block.post("reset", Pmt::Null), Ok(Pmt::Ok));
-    assert!(block.core.tracker.tracker().portrait().taps.iter().all(|w| w.norm() == 0.0));
+    assert!(block.tracker().portrait().taps.iter().all(|w| w.norm() == 0.0));
     assert_eq!(block.post("adapt", Pmt::Finished), Ok(Pmt::Ok), "a finished neighbour changes nothing");
 }
 
@@ -191,7 +191,7 @@ fn bad_messages_are_answered_invalid_value_and_change_nothing() {
     let (tx, rx) = pair(8, 1000);
     let mut block = track();
     feed(&mut block, &tx[..500], &rx[..500], || 500);
-    let before = block.core.tracker.tracker().save().unwrap();
+    let before = block.tracker().save().unwrap();
     let map = |entries: &[(&str, Pmt)]| Pmt::MapStrPmt(entries.iter().map(|(k, v)| (k.to_string(), v.clone())).collect());
     for (port, bad) in [
         ("adapt", Pmt::Null),
@@ -213,7 +213,7 @@ fn bad_messages_are_answered_invalid_value_and_change_nothing() {
     ] {
         assert_eq!(block.post(port, bad.clone()), Ok(Pmt::InvalidValue), "{port} {bad:?}");
     }
-    assert_eq!(block.core.tracker.tracker().save().unwrap(), before);
+    assert_eq!(block.tracker().save().unwrap(), before);
     let mut undisturbed = Guard::new(nlms());
     let mut expected = vec![Complex32::default(); 1000];
     undisturbed.track(&tx, &rx, &mut expected, None);

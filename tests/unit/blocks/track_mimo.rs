@@ -72,15 +72,15 @@ fn track_mimo_takes_the_same_messages_and_refuses_what_does_not_fit() {
     feed_mimo(&mut block, &tx, &rx, 250);
     assert_eq!(block.messages()[0].len(), 2);
     assert_eq!(block.post("save", file.clone()), Ok(Pmt::Ok));
-    let weights = block.core.filters[0].weights().to_vec();
+    let weights = block.filters()[0].weights().to_vec();
     assert_eq!(block.post("reset", Pmt::Null), Ok(Pmt::Ok));
     assert_eq!(block.post("load", file.clone()), Ok(Pmt::Ok));
-    assert_eq!(block.core.filters[0].weights(), weights);
+    assert_eq!(block.filters()[0].weights(), weights);
     assert_eq!(block.post("set", Pmt::String("mu=5".into())), Ok(Pmt::InvalidValue));
     assert_eq!(block.post("load", Pmt::String("/dev/null".into())), Ok(Pmt::InvalidValue));
     assert_eq!(block.post("adapt", Pmt::Bool(false)), Ok(Pmt::Ok));
     feed_mimo(&mut block, &tx, &rx, 250);
-    assert_eq!(block.core.filters[0].weights(), weights, "frozen");
+    assert_eq!(block.filters()[0].weights(), weights, "frozen");
     assert_eq!(block.post("bypass", Pmt::Bool(true)), Ok(Pmt::Ok));
     assert_eq!(feed_mimo(&mut block, &tx, &rx, 250)[1], tx[1]);
 
@@ -95,14 +95,14 @@ fn a_gap_on_any_antenna_keeps_all_filters_from_learning() {
     let (tx, rx) = mimo(14, 1000);
     let mut block = Mocker::new(nlms_mimo());
     feed_mimo(&mut block, &tx, &rx, 1000);
-    let weights = block.core.filters[0].weights().to_vec();
+    let weights = block.filters()[0].weights().to_vec();
     block.tx().iter_mut().for_each(|p| p.set(vec![Complex32::new(1.0, 1.0)]));
     block.rx().iter_mut().for_each(|p| p.set(vec![Complex32::new(9.0, 9.0)]));
     block.rx()[1].set_with_tags(vec![Complex32::new(9.0, 9.0)], vec![ItemTag { index: 0, tag: gap(1) }]);
     block.prediction().iter_mut().for_each(|p| p.reserve(1));
     block.error().iter_mut().for_each(|p| p.reserve(1));
     block.run();
-    assert_eq!(block.core.filters[0].weights(), weights);
+    assert_eq!(block.filters()[0].weights(), weights);
     assert_eq!(block.error()[1].take().1, [ItemTag { index: 0, tag: gap(1) }]);
     assert!(block.error()[0].take().1.is_empty(), "a tag of one antenna's rx stays with that antenna");
 }

@@ -6,7 +6,7 @@ use kaflow::ofdm::{Clip, Config, Constellation, Modulation, Packet, RandomBits, 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::support::{add_noise, ber, bussgang, convolve, evm_db, frames, gaussian, shift, station, transmit};
+use super::support::{add_noise, bussgang, convolve, frames, gaussian, shift, station, transmit};
 
 #[test]
 fn clipped_frames_loop_back_bit_for_bit_at_any_numerology() {
@@ -36,7 +36,7 @@ fn clipped_frames_loop_back_bit_for_bit_at_any_numerology() {
         assert_eq!(packets.len(), payloads.len(), "{config:?}");
         for (i, (packet, payload)) in packets.iter().zip(&payloads).enumerate() {
             assert_eq!(packet.start, 77 + (i * signals[0].len()) as i64, "{config:?}");
-            assert_eq!(ber(packet, payload).errors, 0, "packet {i}: EVM {} dB, {config:?}", evm_db(&packet.evm));
+            assert_eq!(packet.ber(payload).errors, 0, "packet {i}: EVM {} dB, {config:?}", packet.evm.db());
         }
     }
 }
@@ -79,7 +79,7 @@ fn every_packet_arrives_without_noise() {
             };
             assert_eq!(packet.start, *start);
             assert!((packet.offset - offset).abs() < 1e-5, "packet {i}: offset {} instead of {offset}", packet.offset);
-            assert_eq!(&packet.bits, payload, "packet {i}: EVM {} dB, offset {offset}", evm_db(&packet.evm));
+            assert_eq!(&packet.bits, payload, "packet {i}: EVM {} dB, offset {offset}", packet.evm.db());
         }
         println!("{name}: {missing} of {count} missing");
         assert_eq!(missing, 0, "{name}");
@@ -200,7 +200,7 @@ fn a_receiver_in_noise_measures_offset_snr_and_evm() {
         }
         // In units of the noise: the channel estimate rests on two symbols and adds 1/2; the common phase, slope and gain rest on all carriers and
         // add 1/30. Together 10 log10(1.53) = 1.9 dB.
-        assert!((evm_db(&evm) + snr_db - 1.9).abs() < 0.3, "{snr_db} dB: EVM {}", evm_db(&evm));
+        assert!((evm.db() + snr_db - 1.9).abs() < 0.3, "{snr_db} dB: EVM {}", evm.db());
         assert!((10.0 * snr.log10() - snr_db).abs() < 0.5, "{snr_db} dB: SNR {}", 10.0 * snr.log10());
         // Deviation of the fine offset: 1 / (2π N sqrt(N snr)) cycles a sample with N samples (Schmidl and Cox 1997).
         let bound = 1.0 / (std::f64::consts::TAU * 64.0 * (64.0 / noise).sqrt());
@@ -229,7 +229,7 @@ fn a_drifting_clock_and_a_residual_offset_are_tracked() {
     assert_eq!(packets.len(), 3);
     for (packet, payload) in packets.iter().zip(&payloads) {
         assert_eq!(&packet.bits, payload);
-        assert!(evm_db(&packet.evm) < -30.0, "{}", evm_db(&packet.evm));
+        assert!(packet.evm.db() < -30.0, "{}", packet.evm.db());
     }
 }
 
@@ -268,7 +268,7 @@ fn real_wifi_frames_are_found_with_their_carrier_offsets() {
     for (i, (packet, offset)) in packets.iter().zip(offsets).enumerate() {
         assert_eq!(packet.start, 4160 * i as i64 - 4);
         assert!((packet.offset * 20e6 - offset).abs() < 500.0, "packet {i}: {} Hz instead of {offset}", packet.offset * 20e6);
-        assert!(evm_db(&packet.evm) < -29.0, "packet {i}: EVM {} dB", evm_db(&packet.evm));
+        assert!(packet.evm.db() < -29.0, "packet {i}: EVM {} dB", packet.evm.db());
     }
 }
 
@@ -316,7 +316,7 @@ fn a_saturated_amplifier_is_levelled_by_the_pilots() {
     }
     // Without the pilots' gain the points would be 6 % too small; what is left is the training's own distortion at the pilots.
     assert!((gain / power - 1.0).abs() < 0.04, "gain {}", gain / power);
-    assert!(evm_db(&evm) < -16.5, "{}", evm_db(&evm));
+    assert!(evm.db() < -16.5, "{}", evm.db());
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn the_paper_waveform_arrives_with_the_distortion_of_its_clipping() {
     let (gain, distortion) = bussgang(10f64.powf(6.0 / 20.0));
     // The distortion spreads over all 64 carriers, the signal's power over 52.
     let expected = 10.0 * (distortion / (gain * gain) * 52.0 / 64.0).log10();
-    assert!((evm_db(&evm) - expected).abs() < 0.5, "{} instead of {expected}", evm_db(&evm));
+    assert!((evm.db() - expected).abs() < 0.5, "{} instead of {expected}", evm.db());
 }
 
 #[test]

@@ -1,27 +1,9 @@
 //! Streams, frames and what happens to them on the way.
 
-use kaflow::metrics::{Ber, Evm, db, power};
-use kaflow::ofdm::{Config, Packet, RandomBits, Source, Transmitter};
+use kaflow::ofdm::{Config, RandomBits, Source, Transmitter};
 use kaflow::{Complex32, Complex64};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
-
-/// Peak-to-average power ratio in dB.
-pub(crate) fn papr_db(samples: &[Complex32]) -> f64 {
-    db(samples.iter().map(|z| f64::from(z.norm_sqr())).fold(0.0, f64::max), power(samples))
-}
-
-/// Error vector magnitude in dB.
-pub(crate) fn evm_db(evm: &Evm) -> f64 {
-    20.0 * evm.rms().log10()
-}
-
-/// A packet against the payload that was sent.
-pub(crate) fn ber(packet: &Packet, payload: &[u8]) -> Ber {
-    let mut ber = Ber::default();
-    ber.extend(payload, &packet.bits);
-    ber
-}
 
 pub(crate) fn transmit(config: &Config, source: Source, samples: usize) -> Vec<Complex32> {
     let mut transmitter = Transmitter::new(config.clone(), source).unwrap();

@@ -1,12 +1,12 @@
 //! What is sent: constellations, spectrum, peaks, prefix.
 
 use kaflow::Complex32;
-use kaflow::metrics::{Ber, Evm, power, welch};
+use kaflow::metrics::{Ber, Evm, papr_db, power, welch};
 use kaflow::ofdm::{Clip, Config, Constellation, Demodulator, Modulation, Modulator, RandomBits, Source, Transmitter};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use super::support::{add_noise, bussgang, evm_db, papr_db, transmit};
+use super::support::{add_noise, bussgang, transmit};
 
 #[test]
 fn constellations_have_unit_power_and_gray_neighbours() {
@@ -155,7 +155,7 @@ fn bit_error_rates_follow_the_closed_forms() {
         let deviation = (expected * (1.0 - expected) / ber.bits as f64).sqrt();
         assert!((ber.rate() - expected).abs() < 4.0 * deviation, "{modulation} at {snr_db} dB: {} instead of {expected}", ber.rate());
         // EVM against theory: the noise on a carrier is the noise of a sample times 52/64 of the band that the signal fills.
-        assert!((evm_db(&evm) + snr_db).abs() < 0.1, "{modulation} at {snr_db} dB: EVM {}", evm_db(&evm));
+        assert!((evm.db() + snr_db).abs() < 0.1, "{modulation} at {snr_db} dB: EVM {}", evm.db());
     }
 }
 
@@ -233,11 +233,7 @@ fn clipping_distorts_as_bussgang_says() {
         let (gain, distortion) = bussgang(10f64.powf(level_db / 20.0));
         let (_, _, evm) = awgn(&config, 300, 1e12, &mut rng);
         let expected = 10.0 * ((1.0 - gain).powi(2) + distortion).log10();
-        assert!(
-            (evm_db(&evm) - expected).abs() < 0.3 || evm_db(&evm) < -100.0,
-            "{level_db} dB: EVM {} instead of {expected}",
-            evm_db(&evm)
-        );
+        assert!((evm.db() - expected).abs() < 0.3 || evm.db() < -100.0, "{level_db} dB: EVM {} instead of {expected}", evm.db());
         let x = transmit(&config, Source::Continuous, 200_000);
         let level = 10f64.powf(level_db / 10.0);
         assert!((power(&x) / (1.0 - (-level).exp()) - 1.0).abs() < 0.01, "{level_db} dB: power {}", power(&x));

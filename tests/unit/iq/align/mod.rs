@@ -8,7 +8,6 @@ use rand_chacha::ChaCha8Rng;
 use rustfft::FftPlanner;
 
 use super::*;
-use crate::iq::{Pairs, Synchroniser};
 
 mod confidence;
 
@@ -136,22 +135,13 @@ fn delay_is_right_to_a_twentieth_of_a_sample_and_carrier_to_10_hz_at_20_ms() {
     }
 }
 
-/// Two streams that run together, without what was found.
-fn apply(found: Alignment, tx: &[Complex32], rx: &[Complex32]) -> (Vec<Complex32>, Vec<Complex32>) {
-    let (mut sync, mut out) = (Synchroniser::known(found), Pairs::default());
-    sync.send(tx, None);
-    sync.receive(rx, None);
-    sync.finish(&mut out).unwrap();
-    (out.tx, out.rx)
-}
-
 #[test]
 fn applying_an_alignment_leaves_only_the_noise() {
     let case =
         Case { delay: 300.3, cfo: 2e-3, dc: Complex64::new(0.3, 0.1), gain: 3.0, snr_db: 30.0, inverted: true, samples: 20_000, ..case() };
     let (tx, rx, _) = simulate(&case, 5);
     let found = align(&tx, &rx, Options::default()).unwrap();
-    let (a, b) = apply(found, &tx, &rx);
+    let (a, b) = found.apply(&tx, &rx);
     assert_eq!((a.len(), a[0]), (b.len(), tx[0]));
     let level = found.gain as f32;
     let inner = 100..a.len() - 100;
@@ -305,7 +295,7 @@ fn bursts_with_silence_behind_them_and_missing_numbers_are_aligned() {
         }
         let found = align(&tx, &rx, Options::default()).unwrap_or_else(|e| panic!("{length} {padding} {broken}: {e}"));
         assert!((found.delay - 2.3).abs() < 0.1, "{length} {padding} {broken}: {found:?}");
-        let (_, aligned) = apply(found, &tx, &rx);
+        let (_, aligned) = found.apply(&tx, &rx);
         let numbers = aligned.iter().filter(|z| z.re.is_finite() && z.im.is_finite()).count();
         assert!(numbers >= aligned.len() * 7 / 8 - 2, "{numbers} numbers of {}", aligned.len());
     }
