@@ -69,7 +69,7 @@ impl<T: Real, F: Tracker<T>> Guard<T, F> {
     }
 
     /// How often the tracker had to start again from nothing.
-    pub(crate) fn restarts(&self) -> u64 {
+    pub fn restarts(&self) -> u64 {
         self.watch.as_ref().map_or(0, Watch::restarts)
     }
 
