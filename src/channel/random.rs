@@ -3,6 +3,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use std::f64::consts::{SQRT_2, TAU};
 
+use crate::simd::{Dispatch, Level, Op, Vector};
+
 /// Which part of the test bed draws: parts with the same seed must not share random numbers.
 #[derive(Clone, Copy)]
 #[repr(u64)]
@@ -47,12 +49,7 @@ impl Random {
     pub(crate) fn complex_batch(&mut self, out: &mut [Complex32; BATCH]) {
         let mut bytes = [0; 8 * BATCH];
         self.0.fill_bytes(&mut bytes);
-        let word = |n: usize| u32::from_le_bytes([bytes[4 * n], bytes[4 * n + 1], bytes[4 * n + 2], bytes[4 * n + 3]]);
-        for (n, z) in out.iter_mut().enumerate() {
-            let radius = minus_log(word(n)).sqrt();
-            let (sin, cos) = sin_cos(word(BATCH + n));
-            *z = Complex32::new(radius * cos, radius * sin);
-        }
+        f32::dispatch(Level::current(), Batch { bytes: &bytes, out });
     }
 
     /// Real Gaussian with unit variance.
@@ -61,11 +58,33 @@ impl Random {
     }
 }
 
+/// Gaussians from random bytes, with the vectors of the machine: the compiler makes them, and the numbers are the same to the last bit.
+struct Batch<'a> {
+    bytes: &'a [u8; 8 * BATCH],
+    out: &'a mut [Complex32; BATCH],
+}
+
+impl Op<f32> for Batch<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<f32>>(self) {
+        let bytes = self.bytes;
+        let word = |n: usize| u32::from_le_bytes([bytes[4 * n], bytes[4 * n + 1], bytes[4 * n + 2], bytes[4 * n + 3]]);
+        for (n, z) in self.out.iter_mut().enumerate() {
+            let radius = minus_log(word(n)).sqrt();
+            let (sin, cos) = sin_cos(word(BATCH + n));
+            *z = Complex32::new(radius * cos, radius * sin);
+        }
+    }
+}
+
 /// How many [`Random::complex_batch`] draws.
 pub(crate) const BATCH: usize = 64;
 
 /// `−ln u` of the upper 24 bits as a `u` in (0, 1], to 1e-7: the exponent, and the series of `2 artanh((m − 1)/(m + 1))` for what is left of it. Without branches, so
 /// that compilers do many at once.
+#[inline(always)]
 fn minus_log(bits: u32) -> f32 {
     let u = (((bits >> 8) + 1) as i32 as f32 * 2f32.powi(-24)).to_bits() as i32;
     let exponent = (u - std::f32::consts::FRAC_1_SQRT_2.to_bits() as i32) >> 23;
@@ -77,6 +96,7 @@ fn minus_log(bits: u32) -> f32 {
 }
 
 /// Sine and cosine of `bits / 2^32` turns, to 1e-7: the nearest quarter, and Taylor's series for what is left of an eighth.
+#[inline(always)]
 fn sin_cos(bits: u32) -> (f32, f32) {
     let quarter = bits.wrapping_add(1 << 29) >> 30;
     let x = bits.wrapping_sub(quarter << 30) as i32 as f32 * (TAU / (1u64 << 32) as f64) as f32;

@@ -1,6 +1,8 @@
 //! Signal processing that everything else stands on: decibels, oscillators, delays. It knows slices of samples and nothing else.
 
 pub(crate) mod decibel;
+#[cfg(feature = "radio")]
+mod extent;
 mod interpolate;
 mod nco;
 #[cfg(feature = "radio")]
@@ -9,6 +11,8 @@ mod solve;
 mod window;
 
 pub(crate) use decibel::db;
+#[cfg(feature = "radio")]
+pub(crate) use extent::Extent;
 pub(crate) use interpolate::{BEFORE, BEHIND, Place, interpolate};
 pub(crate) use nco::{Nco, cis};
 #[cfg(feature = "radio")]

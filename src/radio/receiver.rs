@@ -7,6 +7,7 @@ use super::format::Format;
 use super::{CHANNELS, Settings};
 use crate::Result;
 use crate::channel::{CarrierOffset, Doppler, Fading, Impairments, ImpairmentsConfig, Noise, Quantiser, Scenario, Stage};
+use crate::dsp::Extent;
 
 /// Transmitters that are tuned this far away, as a share of the rate, are still heard, off by that much; those farther away are not.
 const IN_TUNE: f64 = 0.1;
@@ -157,7 +158,7 @@ impl Receiver {
         self.scratch.extend(ready.drain(..count).map(held));
         self.adc.process(&mut self.scratch);
         format.encode(&self.scratch, out);
-        self.scratch.iter().fold(0.0, |peak: f32, z| peak.max(z.re.abs()).max(z.im.abs()))
+        Extent::of(&self.scratch, f32::INFINITY).peak
     }
 
     /// Drops up to `count` ready samples of every antenna.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize
 use num_complex::Complex32;
 
 use super::radio::LEAD_NS;
-use crate::dsp::db;
+use crate::dsp::{Extent, db};
 
 /// A received sample with a part this large was clipped by the converter: the largest code of 12 bits, which not every driver scales to 1, lies above.
 pub(super) const ADC_CLIPS: f32 = 1.0 - 1.0 / 2048.0;
@@ -64,24 +64,12 @@ pub struct Level {
 
 impl Level {
     pub(super) fn note(&self, samples: &[Complex32], clips: f32) {
-        let (mut peak, mut energy, mut clipped) = (0.0f32, 0.0f64, 0u64);
-        // Sums of a few hundred are exact enough in single precision, and quick.
-        for run in samples.chunks(256) {
-            let (mut power, mut over) = (0.0f32, 0u32);
-            for z in run {
-                let part = z.re.abs().max(z.im.abs());
-                peak = peak.max(part);
-                over += u32::from(part > clips);
-                power += z.norm_sqr();
-            }
-            energy += f64::from(power);
-            clipped += u64::from(over);
-        }
+        let extent = Extent::of(samples, clips);
         self.samples.fetch_add(samples.len() as u64, Ordering::Relaxed);
-        self.clipped.fetch_add(clipped, Ordering::Relaxed);
-        self.peak.fetch_max(peak.to_bits(), Ordering::Relaxed);
+        self.clipped.fetch_add(extent.beyond, Ordering::Relaxed);
+        self.peak.fetch_max(extent.peak.to_bits(), Ordering::Relaxed);
         let before = f64::from_bits(self.energy.load(Ordering::Relaxed));
-        self.energy.store((before + energy).to_bits(), Ordering::Relaxed);
+        self.energy.store((before + extent.energy).to_bits(), Ordering::Relaxed);
     }
 
     /// Samples that the converter clipped.

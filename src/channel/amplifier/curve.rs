@@ -1,8 +1,9 @@
-use num_complex::Complex64;
+use num_complex::{Complex32, Complex64};
 
-use super::Model;
 use super::table::Table;
+use super::{Model, narrow, wide};
 use crate::error::require;
+use crate::simd::{Dispatch, Level, Op, Vector};
 use crate::{Error, Result};
 
 /// A checked model without memory: `y = x·G(|x|)`.
@@ -24,6 +25,7 @@ pub(super) enum Knee {
 
 impl Knee {
     /// `z = min(r², 1/r²)` keeps `z^p` in range whatever the envelope.
+    #[inline(always)]
     fn compression(self, z: f64) -> f64 {
         match self {
             Self::One => (1.0 + z).sqrt(),
@@ -57,18 +59,74 @@ impl Curve {
         }
     }
 
+    /// All samples, `drive` times as large.
+    pub(super) fn process(&self, drive: f64, samples: &mut [Complex32]) {
+        match self {
+            &Self::Rapp(knee) => f64::dispatch(Level::current(), Bend { knee, drive, samples }),
+            _ => samples.iter_mut().for_each(|sample| *sample = narrow(self.apply(wide(*sample) * drive))),
+        }
+    }
+
     pub(super) fn apply(&self, x: Complex64) -> Complex64 {
         let power = x.norm_sqr();
         match self {
             Self::Limiter if power > 1.0 => x / power.sqrt(),
             Self::Limiter => x,
-            Self::Rapp(knee) if power > 1.0 => x / (power.sqrt() * knee.compression(1.0 / power)),
-            Self::Rapp(knee) => x / knee.compression(power),
+            Self::Rapp(knee) => x / rapp(power, |z| knee.compression(z)),
             &Self::Saleh { alpha_a, beta_a, alpha_phi, beta_phi } => {
                 let (sin, cos) = libm::sincos(alpha_phi * power / (1.0 + beta_phi * power));
                 x * Complex64::new(cos, sin) * (alpha_a / (1.0 + beta_a * power))
             }
             Self::Table(table) => table.apply(x),
+        }
+    }
+}
+
+/// What a Rapp amplifier divides a sample of that power by. Without branches, so that compilers do many at once.
+#[inline(always)]
+fn rapp(power: f64, compression: impl Fn(f64) -> f64) -> f64 {
+    let (inverse, root) = (1.0 / power, power.sqrt());
+    let (z, scale) = if power > 1.0 { (inverse, root) } else { (power, 1.0) };
+    scale * compression(z)
+}
+
+/// Samples through a Rapp amplifier, with the vectors of the machine: the compiler makes them, and the numbers are the same to the last bit.
+struct Bend<'a> {
+    knee: Knee,
+    drive: f64,
+    samples: &'a mut [Complex32],
+}
+
+impl Op<f64> for Bend<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<f64>>(self) {
+        match self.knee {
+            Knee::One => self.bend(|z| Knee::One.compression(z)),
+            Knee::Two => self.bend(|z| Knee::Two.compression(z)),
+            knee => self.bend(|z| knee.compression(z)),
+        }
+    }
+}
+
+impl Bend<'_> {
+    #[inline(always)]
+    fn bend(self, compression: impl Fn(f64) -> f64) {
+        const PIECE: usize = 64;
+        let (mut re, mut im) = ([0.0; PIECE], [0.0; PIECE]);
+        for piece in self.samples.chunks_mut(PIECE) {
+            for (i, &sample) in piece.iter().enumerate() {
+                let x = wide(sample) * self.drive;
+                (re[i], im[i]) = (x.re, x.im);
+            }
+            for i in 0..PIECE {
+                let by = rapp(re[i] * re[i] + im[i] * im[i], &compression);
+                (re[i], im[i]) = (re[i] / by, im[i] / by);
+            }
+            for (i, sample) in piece.iter_mut().enumerate() {
+                *sample = narrow(Complex64::new(re[i], im[i]));
+            }
         }
     }
 }

@@ -150,12 +150,7 @@ impl Stage for Amplifier {
     fn process(&mut self, samples: &mut [Complex32]) {
         let drive = self.drive;
         match &mut self.shape {
-            Shape::Static(curve) => {
-                for sample in samples {
-                    let x = wide(*sample) * drive;
-                    *sample = narrow(curve.apply(x));
-                }
-            }
+            Shape::Static(curve) => curve.process(drive, samples),
             Shape::Memory(polynomial) => {
                 for sample in samples {
                     *sample = narrow(polynomial.push(wide(*sample) * drive));

@@ -10,6 +10,7 @@ use super::random::{Draws, Random};
 use super::{Doppler, Stage, from_db, narrow, no_such, wide};
 use crate::Result;
 use crate::error::require;
+use crate::simd::{Dispatch, Level, Op, Vector};
 
 const MAX_ANTENNAS: usize = 16;
 /// Samples that go through the channel in one pass, where no path is longer.
@@ -233,7 +234,7 @@ impl Fading {
             self.state.history[0][self.state.newest] = x;
         }
         let (mut positions, mut re, mut im) = ([0.0; RUN], [0.0; RUN], [0.0; RUN]);
-        let mut start = 0;
+        let (mut start, level) = (0, Level::current());
         while start < samples.len() {
             let (mut end, mut crossed) = (start, false);
             while end < samples.len() && !crossed {
@@ -244,16 +245,9 @@ impl Fading {
             let n = end - start;
             let (re, im, at) = (&mut re[start..end], &mut im[start..end], &positions[start..end]);
             for (k, &delay) in self.delays.iter().enumerate() {
-                let [a0, a1, a2, a3] = [0, 1, 2, 3].map(|power| self.state.cubic_re[power][k]);
-                let [b0, b1, b2, b3] = [0, 1, 2, 3].map(|power| self.state.cubic_im[power][k]);
-                let (x_re, x_im) = (&past_re[RUN + start - delay..][..n], &past_im[RUN + start - delay..][..n]);
-                for i in 0..n {
-                    let t = at[i];
-                    let a = ((a3 * t + a2) * t + a1) * t + a0;
-                    let b = ((b3 * t + b2) * t + b1) * t + b0;
-                    re[i] += a * x_re[i] - b * x_im[i];
-                    im[i] += a * x_im[i] + b * x_re[i];
-                }
+                let cubic = [&self.state.cubic_re, &self.state.cubic_im].map(|cubic| [0, 1, 2, 3].map(|power| cubic[power][k]));
+                let x = [&past_re, &past_im].map(|past| &past[RUN + start - delay..][..n]);
+                f64::dispatch(level, Path { cubic, at, x, sums: [re, im] });
             }
             for ((sample, &re), &im) in samples[start..end].iter_mut().zip(&*re).zip(&*im) {
                 *sample = narrow(Complex64::new(re, im));
@@ -311,6 +305,32 @@ impl Fading {
                 state.cubic_re[n][k] = power.re;
                 state.cubic_im[n][k] = power.im;
             }
+        }
+    }
+}
+
+/// Samples through one path between two nodes, with the vectors of the machine: the compiler makes them, and the numbers are the same to the last bit.
+struct Path<'a> {
+    /// Of the real and of the imaginary part.
+    cubic: [[f64; 4]; 2],
+    at: &'a [f64],
+    x: [&'a [f64]; 2],
+    sums: [&'a mut [f64]; 2],
+}
+
+impl Op<f64> for Path<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<f64>>(self) {
+        let ([[a0, a1, a2, a3], [b0, b1, b2, b3]], n) = (self.cubic, self.at.len());
+        let ([x_re, x_im], [re, im]) = (self.x.map(|x| &x[..n]), self.sums.map(|sum| &mut sum[..n]));
+        for i in 0..n {
+            let t = self.at[i];
+            let a = ((a3 * t + a2) * t + a1) * t + a0;
+            let b = ((b3 * t + b2) * t + b1) * t + b0;
+            re[i] += a * x_re[i] - b * x_im[i];
+            im[i] += a * x_im[i] + b * x_re[i];
         }
     }
 }
