@@ -2,6 +2,8 @@
 
 use num_complex::Complex64;
 
+use crate::simd::{Dispatch, Level, Op, Vector};
+
 /// Paths before and after the expected delay that can be part of a response.
 pub(crate) const BEFORE: i64 = 5;
 pub(crate) const AFTER: i64 = 12;
@@ -24,13 +26,40 @@ pub(crate) struct Grid {
 
 /// `Σ conj(path i) z` for all paths; `tx[k + WIDE - 1 - i]` is path `i` at sample `k` of `rx`.
 pub(crate) fn cross(tx: &[Complex64], rx: &[Complex64]) -> [Complex64; WIDE] {
-    let mut cross = [Complex64::default(); WIDE];
-    for (u, z) in tx.windows(WIDE).zip(rx) {
-        for (sum, u) in cross.iter_mut().rev().zip(u) {
-            *sum += u.conj() * z;
+    let [re, im] = f64::dispatch(Level::current(), Cross { tx, rx });
+    std::array::from_fn(|i| Complex64::new(re[WIDE - 1 - i], im[WIDE - 1 - i]))
+}
+
+/// The sums of [`cross`], last path first, with the vectors of the machine: the compiler makes them, and the numbers are the same to the last bit.
+struct Cross<'a> {
+    tx: &'a [Complex64],
+    rx: &'a [Complex64],
+}
+
+impl Op<f64> for Cross<'_> {
+    /// Real and imaginary parts.
+    type Output = [[f64; WIDE]; 2];
+
+    #[inline(always)]
+    fn run<V: Vector<f64>>(self) -> Self::Output {
+        const PIECE: usize = 128;
+        let (mut re, mut im) = ([0.0; WIDE], [0.0; WIDE]);
+        let (mut u_re, mut u_im) = ([0.0; PIECE + WIDE - 1], [0.0; PIECE + WIDE - 1]);
+        for (n, rx) in self.rx.chunks(PIECE).enumerate() {
+            let tx = &self.tx[n * PIECE..];
+            for (k, u) in tx[..rx.len() + WIDE - 1].iter().enumerate() {
+                (u_re[k], u_im[k]) = (u.re, u.im);
+            }
+            for (k, z) in rx.iter().enumerate() {
+                let (u_re, u_im) = (&u_re[k..k + WIDE], &u_im[k..k + WIDE]);
+                for i in 0..WIDE {
+                    re[i] += u_re[i] * z.re + u_im[i] * z.im;
+                    im[i] += u_re[i] * z.im - u_im[i] * z.re;
+                }
+            }
         }
+        [re, im]
     }
-    cross
 }
 
 impl Equations {
