@@ -201,7 +201,7 @@ const rates = over((store) => ({
 }));
 const losses = over((store) => ({
   'samples in gaps': (s) => s.gap_samples,
-  ...(store.hello.radio ? { 'dropped samples': (s) => s.radio.dropped, 'packets in the queue': (s) => s.radio.queue } : {}),
+  ...(store.hello.radio ? { 'dropped samples': (s) => s.radio.dropped, 'samples in the queue': (s) => s.radio.queue } : {}),
 }));
 
 const SPAN = { name: 'over', values: { stretch: 'last stretch', run: 'whole run' }, key: 'span' };
@@ -224,7 +224,7 @@ export function build(store, into) {
     { id: 'impulse', title: 'Impulse response', x: { label: 'delay', unit: 'samples' }, choices: [PARTS], scene: impulse },
     { id: 'members', title: 'Weights of the members', x: TIME(hello), y: { label: 'weight' }, choices: [SPAN], scene: members, hidden: !hello.filters.some((f) => f.members.length) },
     { id: 'rate', title: 'Rate against real time', x: { label: 'time', unit: 's' }, y: { label: 'rate', unit: 'MS/s' }, scene: rates },
-    { id: 'losses', title: 'Gaps, drops and queue', x: { label: 'time', unit: 's' }, y: { label: 'count' }, scene: losses },
+    { id: 'losses', title: 'Gaps, drops and queue', x: { label: 'time', unit: 's' }, y: { label: 'samples' }, scene: losses },
   ].filter((p) => !p.hidden);
   into.replaceChildren();
   const panels = all.map((panel) => new Panel(panel, store, into));
