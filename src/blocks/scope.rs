@@ -29,9 +29,9 @@ pub struct Stretch {
     pub target: Vec<Complex32>,
     /// What it predicted.
     pub prediction: Vec<Complex32>,
-    /// The taps before every [`PIECE`](Self::PIECE) samples; none of a filter that shows nothing.
+    /// The taps before every 32 samples; none of a filter that shows nothing.
     pub taps: Vec<Vec<Complex64>>,
-    /// All that it shows, before every [`SCENE`](Self::SCENE) samples.
+    /// All that it shows, before every 256 samples.
     pub portraits: Vec<Portrait>,
 }
 

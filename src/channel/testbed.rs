@@ -19,8 +19,8 @@ pub struct Chunk {
     pub tx: Vec<Vec<Complex32>>,
     /// What each receive antenna got. `rx[r][n]` is the receiver's answer to `tx[t][n − delay]`.
     pub rx: Vec<Vec<Complex32>>,
-    /// The true taps, every [`Scenario::taps_every`] samples of the transmitter's clock: frames of
-    /// [`TestBed::coefficients`] numbers in the order of [`Fading::taps`].
+    /// The true taps, every [`Scenario::taps_every`] samples of the transmitter's clock: frames of a number for each path of each pair of antennas, in the order of
+    /// `(rx · tx_antennas + tx) · paths + path`.
     pub taps: Vec<Complex32>,
     /// Gaps: samples that arrive neither in `tx` nor in `rx`. `at` counts the samples that remain from the start of the transmission.
     pub gaps: Vec<Gap>,
