@@ -10,7 +10,7 @@ use super::{Run, bare, common, ensemble, recorded, simulated, still, track};
 #[test]
 fn goals_are_reached_with_default_parameters() {
     const SEEDS: u64 = 10;
-    for (preset, goal) in [("a", -19.2), ("d", -19.15), ("b", -10.05), ("e", -9.9)] {
+    for (preset, goal) in [("a", -19.35), ("d", -19.3), ("b", -10.1), ("e", -9.95)] {
         let runs: Vec<Run> = (1..=SEEDS)
             .map(|seed| {
                 let (tx, rx) = simulated(preset, seed, 1e-3, 20_000);
@@ -27,10 +27,10 @@ fn goals_are_reached_with_default_parameters() {
         assert!(preset != "d" || all <= -18.8, "{all} from the first sample on");
     }
     let sets = [
-        ("kafbox_mimotestbed8k", 4, 0, 500, -17.75),
+        ("kafbox_mimotestbed8k", 4, 0, 500, -17.8),
         ("kafbox_mimotestbed8k", 6, 2, 500, -17.65),
         ("opendpd_dpa200", 4, 0, 8000, -35.2),
-        ("opendpd_dpa200", 16, 4, 8000, -35.3),
+        ("opendpd_dpa200", 16, 4, 8000, -35.35),
         ("wifi80211a_6mbps", 4, 1, 10_000, -19.4),
         ("wifi80211a_6mbps", 6, 2, 10_000, -19.4),
         ("wifi80211a_6mbps", 8, 2, 10_000, -19.3),
@@ -43,6 +43,20 @@ fn goals_are_reached_with_default_parameters() {
         println!("{set}, {taps} taps, advance {advance}: goal {goal:.2} dB, reached {nmse:.2} dB, 95 % intervals hold {coverage:.1} %");
         assert!(nmse <= goal, "{set}: {nmse}");
         assert!(!set.starts_with("opendpd") || (94.0..=96.0).contains(&coverage), "{set}: {coverage}");
+    }
+}
+
+/// Taps that come back are expected to: straight lines alone end at -17.9 and -8.3 dB.
+#[test]
+fn fast_fading_is_followed() {
+    for (doppler, goal) in [(3e-3, -18.2), (1e-2, -9.8)] {
+        let mean = (1..=4)
+            .map(|seed| simulated("a", seed, doppler, 20_000))
+            .map(|(tx, rx)| track(&mut ensemble(), &tx, &rx).nmse_from(500))
+            .sum::<f64>()
+            / 4.0;
+        println!("simulated a, Doppler {doppler}: goal {goal:.2} dB, reached {mean:.2} dB");
+        assert!(mean <= goal, "{doppler}: {mean}");
     }
 }
 

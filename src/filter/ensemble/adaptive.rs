@@ -79,6 +79,7 @@ impl<T: Real> Ensemble<T> {
             && self.windows.iter().all(|w| w.len() == taps)
             && counts
             && self.carrier.is_sound()
+            && self.motion.is_sound()
             && numbers.iter().all(|x| x.is_finite())
     }
 }

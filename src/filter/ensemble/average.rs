@@ -203,6 +203,9 @@ impl<T: Real> Average<T> {
 
     /// Parts that rest from now on leave their shares to the others.
     pub(super) fn share(&mut self, running: [bool; PARTS]) {
+        if (0..PARTS).all(|i| running[i] || self.shares[i] == T::zero()) {
+            return;
+        }
         let kept = |i: usize| if running[i] { self.shares[i] } else { T::zero() };
         let total = (0..PARTS).fold(T::zero(), |total, i| total + kept(i));
         let alone = running.iter().position(|on| *on).unwrap_or(0);

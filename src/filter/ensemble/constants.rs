@@ -72,7 +72,7 @@ pub(super) const LOST: f64 = 30.0;
 
 /// Logarithm (base 2) of what a member that begins again has less of weight than the best one.
 pub(super) const BEHIND: f64 = 7.0;
-/// Samples after a jump before half of the members may rest.
+/// Samples after a jump before half of the members may rest, and before taps may swing.
 pub(super) const NARROW: u64 = 1024;
 /// Blocks from one look at all members to the next.
 pub(super) const NARROW_LOOK: u64 = 32;
@@ -100,6 +100,14 @@ pub(super) const STEADY: u64 = 8192;
 pub(super) const TAP_FLOOR: f64 = 1e-3;
 /// Spans over which the power of the taps is averaged.
 pub(super) const TAP_WINDOW: f64 = 50.0;
+/// What velocities are taken to have been, in power, over what a filter that smooths them finds.
+pub(super) const SWING: f64 = 1.25;
+/// Blocks before taps swing; the mean of their motion is over a fourth of the first ones.
+pub(super) const SWING_FIRST: f64 = 4.0;
+/// The most blocks that the mean of their motion is over.
+pub(super) const SWING_BLOCKS: f64 = 16.0;
+/// The most that the spring of a tap may be, times the square of the span: beyond 0.3 or so the taps of fast channels at low SNR swing by themselves.
+pub(super) const SWING_MOST: f64 = 0.2;
 /// Ridge of the input's covariance over its mean eigenvalue.
 pub(super) const SHAPE_RIDGE: f64 = 1e-3;
 /// Least eigenvalue that the shape is computed with, over the largest.

@@ -5,10 +5,12 @@
 //!
 //! ```text
 //!   p = h~.u~ + off;   S = sigma^2 (1 + p11 |u~|^2) + v_theta;   e = y - p
-//!   d = p11 min(sigma^2 / S, 12 sigma^2 / |e|^2) e u~*;   v~ += (p12 / p11) d;   h~ += d + v~
+//!   d = p11 min(sigma^2 / S, 12 sigma^2 / |e|^2) e u~*;   v~' = v~ + (p12 / p11) d - k (h~ + v~);   h~' = h~ + v~ + (1 + p12 / p11) d
 //!   s = 1 / (1 + tau p11):   p22 -= s p12^2;   p12 -= s p11 p12;   p11 -= s p11^2
-//!   p11 += 2 p12 + p22;   p12 += p22;   p22 += span^-4
+//!   p11 += 2 p12 + p22;   p12 += p22;   p22 += span^-4 - k (2 p12 - k p11);   p12 -= k p11
 //! ```
+//!
+//! with `k` from the [motion](super::motion) of the taps.
 
 use num_complex::{Complex, Complex64};
 use serde::{Deserialize, Serialize};
@@ -74,6 +76,8 @@ pub(super) struct Lanes<T: Real> {
     pub(super) p12: Row<T>,
     pub(super) p22: Row<T>,
     pub(super) diffusion: Row<T>,
+    /// What turns a tap back, `k`.
+    pub(super) spring: Row<T>,
     leak: Row<T>,
     pub(super) evidence: Evidence<T>,
     /// Whether the taps have yet to take in what the last sample taught: the gain times its error, and how much of that goes into velocities.
@@ -91,6 +95,7 @@ impl<T: Real> Lanes<T> {
             p12: Row::default(),
             p22: Row::default(),
             diffusion: row(&|span| span.powi(-4)),
+            spring: Row::default(),
             leak: row(&|span| (-1.0 / span).exp()),
             evidence: Evidence::new(MEMBERS),
             due: false,
@@ -100,7 +105,7 @@ impl<T: Real> Lanes<T> {
     }
 
     pub(super) fn is_sound(&self, taps: usize) -> bool {
-        let rows = [&self.p11, &self.p12, &self.p22, &self.diffusion, &self.leak, &self.kappa, &self.step[0], &self.step[1]];
+        let rows = [&self.p11, &self.p12, &self.p22, &self.diffusion, &self.spring, &self.leak, &self.kappa, &self.step[0], &self.step[1]];
         let taps = self.taps.len() == taps && self.taps.iter().all(|t| [&t.re, &t.im, &t.v_re, &t.v_im].iter().all(|r| sound(r)));
         taps && rows.iter().all(|r| sound(r)) && self.evidence.is_sound()
     }
@@ -124,7 +129,7 @@ impl<T: Real> Lanes<T> {
         let (t, x, at) = (&self.taps[l], &white.taps[l], White::<T>::place(last));
         let step = Complex::new(self.step[0].0[m], self.step[1].0[m]) * Complex::new(x.re[at], -x.im[at]);
         let (h, v) = (Complex::new(t.re.0[m], t.im.0[m]), Complex::new(t.v_re.0[m], t.v_im.0[m]));
-        (h + v + step * (T::one() + self.kappa.0[m]), v + step * self.kappa.0[m])
+        (h + v + step * (T::one() + self.kappa.0[m]), v + step * self.kappa.0[m] - (h + v) * self.spring.0[m])
     }
 
     /// Whitened taps of member `m` after sample `last` of the block.

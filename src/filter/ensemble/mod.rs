@@ -13,8 +13,10 @@
 //!
 //! - **Curve.** An amplifier's gain over the envelope, a cubic spline, hardly changes: it is learned once for all members, from a thinned set of
 //!   samples, and its power-weighted mean is 1, so that taps and curve cannot trade a factor.
-//! - **Members.** A tap moves like a straight line over `span` samples: `h' = h + v`, `v' = v + q`, `var q = sigma^2 span^-4`. Nobody knows the span,
+//! - **Members.** A tap moves like a straight line over `span` samples: `h' = h + v`, `v' = v - k h' + q`, `var q = sigma^2 span^-4`. Nobody knows the span,
 //!   so there are sixteen, each 1.45 times the one before.
+//! - **Motion.** `k` is the mean square of the Doppler frequencies, found from the taps and their velocities: what fades comes back. Without it (`k` = 0) the error is
+//!   0.15 dB greater at `f_d T` = 1e-3 and 20 dB SNR, 0.4 dB at 3e-3, 2 dB at 1e-2, and the same below 1e-4.
 //! - **Bank.** Measured amplifiers have memory, neighbours' envelopes in their gain, images and offsets; in front of a still channel one linear model
 //!   of many features has all of these.
 //! - **Simple filters.** Where what the others assume does not hold (an input that excites some directions only in bursts, memory in front of a moving channel, another band in the
@@ -57,7 +59,7 @@
 //!
 //! 1. `input`: the unit of the input, its steps, glitches. `spline`, `curve`: `u = x G(|x|)`, and how `G` is learned.
 //! 2. `acquisition`: full covariances at the start and after a jump. `shape`: the shape of the covariances and the whitening filter.
-//! 3. `lanes`: the members afterwards. `window`: which of them run. `run`: samples through them and the bank. `evidence`: weights and noise. `average`: what comes out.
+//! 3. `lanes`: the members afterwards. `motion`: how fast they swing. `window`: which of them run. `run`: samples through them and the bank. `evidence`: weights and noise. `average`: what comes out.
 //! 4. `features`, `bank`: the bank. `simple`: the simple filters. `carrier`: the common rotation. `step`, `slow`: what happens when.
 //!
 //! # What goes wrong, and what is done
@@ -92,6 +94,7 @@ mod features;
 mod input;
 mod lanes;
 mod matrix;
+mod motion;
 mod planes;
 mod recipe;
 mod run;
@@ -117,6 +120,7 @@ use self::curve::Curve;
 use self::features::Streams;
 use self::input::Input;
 use self::lanes::{Lanes, White};
+use self::motion::Motion;
 use self::planes::Planes;
 use self::shape::Shape;
 use self::simple::Simple;
@@ -161,6 +165,7 @@ pub struct Ensemble<T: Real> {
     average: Average<T>,
     clock: Clock,
     carrier: Carrier<T>,
+    motion: Motion,
     offset: Complex64,
     offset_variance: f64,
     // Mean power of the output.
@@ -219,6 +224,7 @@ impl<T: Real> Ensemble<T> {
             average: Average::new(),
             clock: Clock { cell: 1, length: 1, next_shape: REFRESH_FIRST, patience: LANES_BEHIND, ..Clock::default() },
             carrier: Carrier::new(),
+            motion: Motion::default(),
             offset: Complex64::default(),
             offset_variance: OFFSET_PRIOR,
             power: 0.0,

@@ -159,14 +159,14 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
         learn: bool,
         rows: &mut Rows<T>,
     ) -> bool {
-        let Lanes { taps, p11, p12, p22, diffusion, evidence, kappa: kappas, step, due, .. } = &mut *self.lanes;
+        let Lanes { taps, p11, p12, p22, diffusion, spring, evidence, kappa: kappas, step, due, .. } = &mut *self.lanes;
         let count = if N > 0 { N } else { taps.len() };
         let (taps, windows) = (&mut taps[..count], &self.white.taps[..count]);
         let (one, zero, least) = (V::splat(T::one()), V::splat(T::zero()), V::splat(T::of(LEAST)));
         let (outlier, curve, relative, tau) = (V::splat(T::of(OUTLIER)), V::splat(self.curve), V::splat(relative), V::splat(self.tau));
         let (mut a11, mut a12, mut a22): (V, V, V) = (p11.get(lane), p12.get(lane), p22.get(lane));
         let (mut kappa, mut gr, mut gi): (V, V, V) = (kappas.get(lane), step[0].get(lane), step[1].get(lane));
-        let diffusion: V = diffusion.get(lane);
+        let (diffusion, spring): (V, V) = (diffusion.get(lane), spring.get(lane));
         let mut judge = evidence.load::<V>(lane, rows.new);
         let mut due = *due;
         for s in 0..n {
@@ -185,8 +185,8 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
                     let (x, y) = (V::splat(x.re[t]), V::splat(x.im[t]));
                     p = (a.fma(x, p.0), a.fma(y, p.1));
                     q = (b.fma(y, q.0), b.fma(x, q.1));
-                    tap.v_re.put(lane, kappa.fma(dr, vr));
-                    tap.v_im.put(lane, kappa.fma(di, vi));
+                    tap.v_re.put(lane, spring.fnma(a, kappa.fma(dr, vr)));
+                    tap.v_im.put(lane, spring.fnma(b, kappa.fma(di, vi)));
                     tap.re.put(lane, more.fma(dr, a));
                     tap.im.put(lane, more.fma(di, b));
                 }
@@ -233,8 +233,9 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
             a12 = k1.fnma(a12, a12);
             a11 = k1.fnma(a11, a11);
             a11 = a11.add(a12.add(a12).add(a22));
-            a12 = a12.add(a22);
-            a22 = a22.add(diffusion);
+            let straight = a12.add(a22);
+            a12 = spring.fnma(a11, straight);
+            a22 = spring.fnma(a12.add(straight), a22.add(diffusion));
         }
         p11.put(lane, a11);
         p12.put(lane, a12);

@@ -8,11 +8,13 @@ use super::curve::Curve;
 use super::evidence::{NOTHING, Weigh};
 use super::features::Products;
 use super::input::Change;
+use super::motion::Motion;
 use super::shape::Shape;
 use super::step::wide;
 use super::{Ensemble, lanes};
 use crate::Real;
 use crate::filter::Adaptive;
+use crate::simd::Row;
 
 impl<T: Real> Ensemble<T> {
     /// The end of a cell: what is slow.
@@ -104,7 +106,15 @@ impl<T: Real> Ensemble<T> {
             self.follow_carrier(best);
             let mut h = std::mem::take(&mut self.taps);
             self.heaviest(&mut h);
-            self.shape.follow(h.iter().map(|&h| wide(h)), BLOCK as f64 / (TAP_WINDOW * lanes::span(best)));
+            let pace = BLOCK as f64 / (TAP_WINDOW * lanes::span(best));
+            self.shape.follow(h.iter().map(|&h| wide(h)), pace);
+            if self.clock.since_jump > NARROW {
+                let v = &mut self.windows[0];
+                v.iter_mut().zip(self.lanes.velocity(best)).for_each(|(to, v)| *to = v);
+                self.shape.colour(v);
+                self.motion.follow(h.iter().map(|&h| wide(h)), v.iter().copied(), pace.max(1.0 / SWING_BLOCKS));
+                self.lanes.swing(&self.motion);
+            }
             self.taps = h;
             let windows = if self.clock.since_change < EAGER { BLOCK / 4 } else { usize::from(self.is_slow_turn()) * 4 };
             for k in 0..windows {
@@ -173,6 +183,7 @@ impl<T: Real> Ensemble<T> {
             && let Some(step) = self.carrier.follow(cross / power, false)
         {
             self.lanes.rotate(step);
+            self.motion = Motion::default();
             if self.carrier.begins_bank(self.bank.learned(), step) {
                 self.bank.restart();
             }
@@ -219,6 +230,8 @@ impl<T: Real> Ensemble<T> {
         self.lanes.choose(false);
         self.acquisition.reopen(&self.lanes, &self.shape, &mut self.windows);
         self.running[0] = true;
+        // What goes on is not known yet: straight lines find it sooner.
+        self.lanes.spring = Row::default();
         self.average.surprise = T::one();
         self.clock.since_jump = JUMP_WINDOW as u64;
     }
@@ -239,6 +252,7 @@ impl<T: Real> Ensemble<T> {
         self.jump();
         self.acquisition.begin();
         self.curve = Curve::new();
+        self.motion = Motion::default();
         self.shape = Shape::new(self.config.taps);
         (self.offset, self.offset_variance) = (Complex64::default(), OFFSET_PRIOR);
         self.fresh = true;
