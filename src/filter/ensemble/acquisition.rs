@@ -161,8 +161,9 @@ impl Acquisition {
         planes.chain(rest).chain([&mut self.p11, &mut self.p12, &mut self.p22]).for_each(|x| x[m] = x[from]);
     }
 
-    pub(super) fn is_finite(&self, m: usize) -> bool {
-        self.h.iter().all(|h| (h.0[m] + h.1[m]).is_finite()) && self.p11[m].is_finite()
+    /// Of which members all numbers are in range.
+    pub(super) fn finite(&self) -> [bool; MEMBERS] {
+        std::array::from_fn(|m| self.h.iter().all(|h| (h.0[m] + h.1[m]).is_finite()) && self.p11[m].is_finite())
     }
 
     /// Follows the power of the taps, lets velocities fade, and bounds the variances.

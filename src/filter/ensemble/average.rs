@@ -80,6 +80,39 @@ impl<T: Real> Quad<T> {
         }
         q
     }
+
+    /// `z`, but not more than `most`.
+    #[inline(always)]
+    fn cut(&self, most: T) -> [T; QUAD] {
+        let mut cut = self.z;
+        (0..QUAD).for_each(|s| cut[s] = if cut[s] < most { cut[s] } else { most });
+        cut
+    }
+}
+
+/// Four numbers from `at` on.
+#[inline(always)]
+fn four<T: Real>(from: &[T], at: usize) -> [T; QUAD] {
+    let mut four = [T::zero(); QUAD];
+    four.copy_from_slice(&from[at..at + QUAD]);
+    four
+}
+
+/// A sum after the first `n` of four more. One after the other: it must not matter where calls cut the four.
+#[inline(always)]
+fn summed<T: Real>(sum: T, more: &[T; QUAD], n: usize) -> T {
+    if n == QUAD { sum + more[0] + more[1] + more[2] + more[3] } else { more[..n].iter().fold(sum, |sum, &x| sum + x) }
+}
+
+/// An average over `JUMP_WINDOW` samples after each of four more.
+#[inline(always)]
+fn followed<T: Real>(mut average: T, by: &[T; QUAD]) -> [T; QUAD] {
+    let mut after = *by;
+    for s in 0..QUAD {
+        average = average * T::of(1.0 - 1.0 / JUMP_WINDOW) + by[s] * T::of(1.0 / JUMP_WINDOW);
+        after[s] = average;
+    }
+    after
 }
 
 /// What comes out of a block, and the state of the parts.
@@ -90,8 +123,8 @@ pub(super) struct Average<T: Real> {
     pub(super) p: Planes<T>,
     pub(super) v: Vec<T>,
     pub(super) weight: Vec<T>,
-    /// Squared errors of the lanes alone, and their variances; nothing where the lanes were much surprised.
-    pub(super) own: Vec<Option<(T, T)>>,
+    // Squared errors of the lanes alone, their variances, and how much surprised the lanes were on average.
+    own: [Vec<T>; 3],
     /// Weights of lanes, bank and simple filters.
     pub(super) shares: [T; PARTS],
     /// Average squared error in units of its variance: of the lanes, and of the whole.
@@ -122,7 +155,7 @@ impl<T: Real> Average<T> {
             p: Planes::new(0),
             v: vec![T::zero(); BLOCK + QUAD],
             weight: vec![T::zero(); BLOCK + QUAD],
-            own: vec![None; BLOCK],
+            own: std::array::from_fn(|_| vec![T::zero(); BLOCK + QUAD]),
             shares: [T::one(), T::zero(), T::zero()],
             surprise: T::one(),
             alarm: T::one(),
@@ -142,11 +175,10 @@ impl<T: Real> Average<T> {
         let block = |v: &Vec<T>| v.len() == BLOCK + QUAD && v.iter().all(|x| x.is_finite());
         let numbers =
             [self.surprise, self.alarm, self.block, self.offset.0, self.offset.1.re, self.offset.1.im, self.relative, self.counts];
-        let own = self.own.len() == BLOCK && self.own.iter().flatten().all(|o| o.0.is_finite() && o.1.is_finite());
         self.p.fits(0)
             && block(&self.v)
             && block(&self.weight)
-            && own
+            && self.own.iter().all(block)
             && numbers.iter().chain(&self.shares).all(|x| x.is_finite())
             && self.phase < self.quad
             && self.quad <= QUAD
@@ -156,7 +188,7 @@ impl<T: Real> Average<T> {
     #[inline(always)]
     pub(super) fn conclude(&mut self, y: &Planes<T>, at: usize, n: usize, parts: [Option<Sums<T>>; PARTS], learn: bool) {
         // Always four, whatever is beyond the last: loops of one length become vectors.
-        let outputs: ([T; QUAD], [T; QUAD]) = (std::array::from_fn(|s| y.re[at + s]), std::array::from_fn(|s| y.im[at + s]));
+        let outputs = (four(&y.re, at), four(&y.im, at));
         let whole = match &parts {
             [Some(one), None, None] | [None, Some(one), None] => Quad::new(one, &outputs),
             _ => match Sums::mixed(&parts, self.shares) {
@@ -177,28 +209,46 @@ impl<T: Real> Average<T> {
         if !learn {
             return;
         }
-        for s in 0..n {
-            let z = whole.z[s];
-            self.alert |= z > T::of(ALERT);
-            let z = if z < outlier { z } else { outlier };
-            self.block += z;
-            self.alarm = self.alarm * T::of(1.0 - 1.0 / JUMP_WINDOW) + z * T::of(1.0 / JUMP_WINDOW);
-        }
+        let alone = matches!(&parts, [Some(_), None, None]);
+        self.alert |= whole.z[..n].iter().fold(false, |any, &z| any | (z > T::of(ALERT)));
+        let cut = whole.cut(outlier);
+        self.block = summed(self.block, &cut, n);
+        self.alarm = followed(self.alarm, &cut)[n - 1];
         let lanes = match &parts {
-            [Some(_), None, None] => whole,
+            _ if alone => whole,
             [Some(lanes), ..] => Quad::new(lanes, &outputs),
             _ => return,
         };
-        for s in 0..n {
-            let (z, square) = (lanes.z[s], lanes.square[s]);
-            let cut = if z < outlier { z } else { outlier };
-            self.surprise = self.surprise * T::of(1.0 - 1.0 / JUMP_WINDOW) + cut * T::of(1.0 / JUMP_WINDOW);
-            let kept = if square < T::of(1e30) { square } else { T::of(1e30) };
-            self.own[at + s] = (self.surprise < self.doubt).then_some((kept, lanes.variance[s]));
-            let weight = if z < outlier { lanes.variance[s].recip() } else { outlier / square };
-            self.offset.0 += weight;
-            self.offset.1 += Complex::new(lanes.error.0[s], lanes.error.1[s]) * weight;
+        let surprises = followed(self.surprise, &lanes.cut(outlier));
+        self.surprise = surprises[n - 1];
+        let (mut kept, mut weight, mut errors) = (lanes.square, [T::zero(); QUAD], ([T::zero(); QUAD], [T::zero(); QUAD]));
+        for s in 0..QUAD {
+            kept[s] = if kept[s] < T::of(1e30) { kept[s] } else { T::of(1e30) };
+            let cut = outlier / if lanes.z[s] > outlier { lanes.z[s] } else { outlier };
+            weight[s] = cut / lanes.variance[s];
+            (errors.0[s], errors.1[s]) = (lanes.error.0[s] * weight[s], lanes.error.1[s] * weight[s]);
         }
+        for (own, new) in self.own.iter_mut().zip([&kept, &lanes.variance, &surprises]) {
+            own[at..at + QUAD].copy_from_slice(new);
+        }
+        self.offset.0 = summed(self.offset.0, &weight, n);
+        (self.offset.1.re, self.offset.1.im) = (summed(self.offset.1.re, &errors.0, n), summed(self.offset.1.im, &errors.1, n));
+    }
+
+    /// The power of a block of outputs, without what was a surprise.
+    pub(super) fn power(&self, y: &Planes<T>) -> f64 {
+        let mut sums = [T::zero(); 4];
+        let rows = y.re[..BLOCK].chunks_exact(4).zip(y.im[..BLOCK].chunks_exact(4)).zip(self.weight[..BLOCK].chunks_exact(4));
+        for ((re, im), weight) in rows {
+            (0..4).for_each(|k| sums[k] += (re[k] * re[k] + im[k] * im[k]) * weight[k]);
+        }
+        sums.iter().map(|x| x.wide()).sum()
+    }
+
+    /// The squared error of the lanes at sample `i`, and its variance, where they were so little surprised that something else may be learned from it.
+    pub(super) fn errors_at(&self, i: usize) -> Option<(f64, f64)> {
+        let [square, variance, surprise] = [0, 1, 2].map(|k| self.own[k][i]);
+        (surprise < self.doubt).then(|| (square.wide(), variance.wide()))
     }
 
     /// Parts that rest from now on leave their shares to the others.

@@ -75,8 +75,14 @@ impl<T: Real> Evidence<T> {
 
     /// The member with the greatest weight of those that run.
     pub(super) fn best(&self) -> usize {
-        let log = |i: usize| if self.log.0[i].is_finite() { self.log.0[i] } else { T::neg_infinity() };
-        self.window.members().fold(self.window.first, |best, i| if log(i) > log(best) { i } else { best })
+        let (mut best, mut most) = (self.window.first, T::neg_infinity());
+        for (i, &log) in self.log.0.iter().enumerate().take(self.window.end).skip(self.window.first) {
+            // Never true of what is not a number.
+            if log > most && log < T::infinity() {
+                (best, most) = (i, log);
+            }
+        }
+        best
     }
 
     /// Member `m` begins with the noise of member `from`, and with `less` of its weight, as a logarithm to base 2.

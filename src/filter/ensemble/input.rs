@@ -106,12 +106,14 @@ impl<T: Real> Input<T> {
             return false;
         }
         let range = at..at + tx.len();
+        // One after the other: it must not matter where calls end.
+        let (mut sum, mut plain) = (self.sum, self.plain.0);
         for ((x, re), im) in tx.iter().zip(&mut self.x.re[range.clone()]).zip(&mut self.x.im[range]) {
             (*re, *im) = (x.re, x.im);
             let power = x.re.wide() * x.re.wide() + x.im.wide() * x.im.wide();
-            self.sum += power;
-            self.plain.0 += power;
+            (sum, plain) = (sum + power, plain + power);
         }
+        (self.sum, self.plain.0) = (sum, plain);
         self.weight += tx.len() as f64;
         self.plain.1 += tx.len() as f64;
         self.odd = 0;

@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use super::constants::{CELL, FASTEST_SPAN, MEMBERS, SPAN_RATIO};
 use super::evidence::Evidence;
+use super::window;
 use crate::Real;
-use crate::simd::Row;
+use crate::simd::{Op, Row, Vector};
 
 /// Whitened inputs of a cell: of each tap, and what all taps have in common.
 #[derive(Clone, Debug)]
@@ -110,32 +111,17 @@ impl<T: Real> Lanes<T> {
         taps && rows.iter().all(|r| sound(r)) && self.evidence.is_sound()
     }
 
-    /// Takes in what sample `last` of the block taught, if that is still to be done.
-    pub(super) fn settle(&mut self, white: &White<T>, last: usize) {
-        if !std::mem::take(&mut self.due) {
-            return;
-        }
-        for l in 0..self.taps.len() {
-            for m in self.evidence.window.members() {
-                let (h, v) = self.moved(m, l, white, last);
-                let t = &mut self.taps[l];
-                (t.re.0[m], t.im.0[m], t.v_re.0[m], t.v_im.0[m]) = (h.re, h.im, v.re, v.im);
-            }
-        }
-    }
-
-    /// Tap `l` of member `m` and its velocity, with what sample `last` taught.
-    fn moved(&self, m: usize, l: usize, white: &White<T>, last: usize) -> (Complex<T>, Complex<T>) {
+    /// Tap `l` of member `m` with what sample `last` taught.
+    fn moved(&self, m: usize, l: usize, white: &White<T>, last: usize) -> Complex<T> {
         let (t, x, at) = (&self.taps[l], &white.taps[l], White::<T>::place(last));
         let step = Complex::new(self.step[0].0[m], self.step[1].0[m]) * Complex::new(x.re[at], -x.im[at]);
-        let (h, v) = (Complex::new(t.re.0[m], t.im.0[m]), Complex::new(t.v_re.0[m], t.v_im.0[m]));
-        (h + v + step * (T::one() + self.kappa.0[m]), v + step * self.kappa.0[m] - (h + v) * self.spring.0[m])
+        Complex::new(t.re.0[m] + t.v_re.0[m], t.im.0[m] + t.v_im.0[m]) + step * (T::one() + self.kappa.0[m])
     }
 
     /// Whitened taps of member `m` after sample `last` of the block.
     pub(super) fn present<'a>(&'a self, m: usize, white: Option<&'a White<T>>, last: usize) -> impl Iterator<Item = Complex<T>> + 'a {
         (0..self.taps.len()).map(move |l| match white {
-            Some(white) if self.due => self.moved(m, l, white, last).0,
+            Some(white) if self.due => self.moved(m, l, white, last),
             _ => Complex::new(self.taps[l].re.0[m], self.taps[l].im.0[m]),
         })
     }
@@ -155,20 +141,27 @@ impl<T: Real> Lanes<T> {
         (t.v_re.0[m], t.v_im.0[m]) = (T::of(v.re), T::of(v.im));
     }
 
-    /// Velocities fade in directions that the input does not excite.
-    pub(super) fn fade(&mut self) {
+    /// Velocities fade in directions that the input does not excite: once in 16 samples.
+    pub(super) fn fade(&mut self, samples: usize) {
+        let mut leak = self.leak;
+        for _ in 1..samples / 16 {
+            (0..MEMBERS).for_each(|m| leak.0[m] *= self.leak.0[m]);
+        }
         for t in &mut self.taps {
-            for m in self.evidence.window.members() {
-                t.v_re.0[m] *= self.leak.0[m];
-                t.v_im.0[m] *= self.leak.0[m];
+            for row in [&mut t.v_re, &mut t.v_im] {
+                (0..MEMBERS).for_each(|m| row.0[m] *= leak.0[m]);
             }
         }
     }
 
-    /// Whether all numbers of member `m` are in range.
-    pub(super) fn is_finite(&self, m: usize) -> bool {
-        let taps = self.taps.iter().all(|t| (t.re.0[m] + t.im.0[m] + t.v_re.0[m] + t.v_im.0[m]).is_finite());
-        taps && [&self.p11, &self.p12, &self.p22].iter().all(|r| r.0[m].is_finite()) && self.evidence.log.0[m].is_finite()
+    /// Of which members all numbers are in range.
+    pub(super) fn finite(&self) -> [bool; MEMBERS] {
+        let mut sums = Row::<T>::default();
+        let taps = self.taps.iter().flat_map(|t| [&t.re, &t.im, &t.v_re, &t.v_im]);
+        for row in taps.chain([&self.p11, &self.p12, &self.p22, &self.evidence.log]) {
+            (0..MEMBERS).for_each(|m| sums.0[m] += row.0[m] * T::zero());
+        }
+        sums.0.map(|x| x == T::zero())
     }
 
     /// Member `m` takes the taps of member `from`.
@@ -206,6 +199,43 @@ impl<T: Real> Lanes<T> {
                 let v = Complex64::new(t.v_re.0[m].wide(), t.v_im.0[m].wide()) * factor;
                 self.set(m, l, h, v);
             }
+        }
+    }
+}
+
+/// Lets the taps take in what sample `last` of the block taught, if that is still to be done.
+pub(super) struct Settle<'a, T: Real> {
+    pub(super) lanes: &'a mut Lanes<T>,
+    pub(super) white: &'a White<T>,
+    pub(super) last: usize,
+}
+
+impl<T: Real> Op<T> for Settle<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<T>>(self) {
+        let Lanes { taps, evidence, spring, kappa, step: [gr, gi], due, .. } = self.lanes;
+        if !std::mem::take(due) {
+            return;
+        }
+        let at = White::<T>::place(self.last);
+        let window::Window { first, end } = evidence.window;
+        let mut lane = first;
+        while lane < end {
+            let (gr, gi, kappa, spring): (V, V, V, V) = (gr.get(lane), gi.get(lane), kappa.get(lane), spring.get(lane));
+            let more = kappa.add(V::splat(T::one()));
+            for (tap, x) in taps.iter_mut().zip(&self.white.taps) {
+                let (x, y) = (V::splat(x.re[at]), V::splat(x.im[at]));
+                let (dr, di) = (gi.fma(y, gr.mul(x)), gr.fnma(y, gi.mul(x)));
+                let (vr, vi) = (tap.v_re.get::<V>(lane), tap.v_im.get::<V>(lane));
+                let (a, b) = (tap.re.get::<V>(lane).add(vr), tap.im.get::<V>(lane).add(vi));
+                tap.v_re.put(lane, spring.fnma(a, kappa.fma(dr, vr)));
+                tap.v_im.put(lane, spring.fnma(b, kappa.fma(di, vi)));
+                tap.re.put(lane, more.fma(dr, a));
+                tap.im.put(lane, more.fma(di, b));
+            }
+            lane += V::LANES;
         }
     }
 }

@@ -35,7 +35,7 @@
 //! | in its steady state that covariance has one shape for all spans: members are NLMS with a velocity in whitened coordinates | `L` a member, one vector lane each | 0.01 to 0.17 dB at 4 to 64 taps |
 //! | 8192 samples after a jump the three numbers follow every fourth sample | 15 of 130 operations | none at 4 taps, 0.05 dB at 64 |
 //! | weights and noise of the members change after four samples, after each where an error is large | one logarithm in four samples | 0.01 dB |
-//! | the curve learns from one sample in 4, later in 64 and 256, and is solved for once in 1024 | nearly nothing | 0.01 dB |
+//! | the curve learns from one sample in 4, later in 64 and 256, and is solved for once in 1024, later in 8192 | nearly nothing | 0.01 dB |
 //! | the bank's Gram matrix is complete for 8192 samples, then as many are taken of each doubling; its products are summed over 16 samples in single precision; it is inverted at each doubling | 1/8 to 1/512 of the products | 0.05 dB |
 //! | the bank's step (Newton's, with that inverse) is made after each block, later after every second | `K^2` in 256 samples | 0.01 dB |
 //! | eight neighbours of the sixteen members run, those that carry the weight | half of the lanes | none (0.003 dB either way on A, B, D, E) |

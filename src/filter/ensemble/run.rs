@@ -169,7 +169,8 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
         let (diffusion, spring): (V, V) = (diffusion.get(lane), spring.get(lane));
         let mut judge = evidence.load::<V>(lane, rows.new);
         let mut due = *due;
-        for s in 0..n {
+        let (outputs_re, outputs_im) = (&y.re[at..at + QUAD], &y.im[at..at + QUAD]);
+        for s in 0..n.min(QUAD) {
             let t = White::<T>::place(at + s);
             let (mut p, mut q) = ((V::splat(self.offset.re), V::splat(self.offset.im)), (zero, zero));
             if due {
@@ -213,7 +214,7 @@ impl<T: Real, const N: usize> Moving<'_, T, N> {
             if !due {
                 continue;
             }
-            let (er, ei) = (V::splat(y.re[at + s]).sub(re_p), V::splat(y.im[at + s]).sub(im_p));
+            let (er, ei) = (V::splat(outputs_re[s]).sub(re_p), V::splat(outputs_im[s]).sub(im_p));
             let error = er.fma(er, ei.mul(ei));
             let inverse = variance.recip();
             let mut gain = a11.mul(judge.noise).mul(inverse);

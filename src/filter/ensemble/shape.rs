@@ -245,15 +245,14 @@ impl<T: Real> Op<T> for Whiten<'_, T> {
             // Four taps at a time, as they look at the same samples.
             while i < n {
                 let (mut a, mut b) = ([zero; 4], [zero; 4]);
+                let columns = &self.shape.columns[i..(i + 4).min(n)];
                 for lag in i..n {
                     let (x, y) = (V::read(&self.u.re, newest - lag), V::read(&self.u.im, newest - lag));
-                    for k in 0..4 {
-                        if i + k <= lag {
-                            let c = self.shape.columns[i + k][lag - i - k];
-                            let (re, im) = (V::splat(c.re), V::splat(c.im));
-                            a[k] = im.fnma(y, re.fma(x, a[k]));
-                            b[k] = im.fma(x, re.fma(y, b[k]));
-                        }
+                    for (k, column) in columns.iter().enumerate().take(lag - i + 1) {
+                        let c = column[lag - i - k];
+                        let (re, im) = (V::splat(c.re), V::splat(c.im));
+                        a[k] = im.fnma(y, re.fma(x, a[k]));
+                        b[k] = im.fma(x, re.fma(y, b[k]));
                     }
                 }
                 for k in 0..4.min(n - i) {

@@ -8,13 +8,14 @@ use super::curve::Curve;
 use super::evidence::{NOTHING, Weigh};
 use super::features::Products;
 use super::input::Change;
+use super::lanes::Settle;
 use super::motion::Motion;
 use super::shape::Shape;
 use super::step::wide;
 use super::{Ensemble, lanes};
 use crate::Real;
 use crate::filter::Adaptive;
-use crate::simd::Row;
+use crate::simd::{Dispatch, Row};
 
 impl<T: Real> Ensemble<T> {
     /// The end of a cell: what is slow.
@@ -57,7 +58,7 @@ impl<T: Real> Ensemble<T> {
             Change::None => {}
         }
         let eager = self.clock.since_change < EAGER;
-        if learn && self.running[0] && self.clock.since_change > WARM_UP && (eager || self.clock.at == BLOCK && self.is_slow_turn()) {
+        if learn && self.running[0] && self.clock.since_change > WARM_UP && (eager || self.clock.at == BLOCK && self.is_curve_turn()) {
             bent |= self.curve.solve(self.level);
         }
         if self.clock.at == BLOCK {
@@ -78,11 +79,12 @@ impl<T: Real> Ensemble<T> {
 
     /// Lets the lanes take in what the last sample taught, and weighs the members.
     fn settle(&mut self) {
+        let level = self.lanes_level();
         if let Some(white) = &self.white {
-            self.lanes.settle(white, self.clock.at.wrapping_sub(1));
+            T::dispatch(level, Settle { lanes: &mut self.lanes, white, last: self.clock.at.wrapping_sub(1) });
         }
         if let Some(forgetting) = self.average.due.take() {
-            let ([lanes, bank], level) = ([self.running[0], self.running[1] && self.bank.is_ready()], self.lanes_level());
+            let [lanes, bank] = [self.running[0], self.running[1] && self.bank.is_ready()];
             let simple = self.simple.counts().then_some(&mut self.simple.evidence);
             let running = [lanes.then_some(&mut self.lanes.evidence), bank.then_some(&mut self.bank.evidence), simple];
             self.average.shares = T::dispatch(level, Weigh { running, forgetting, counts: self.average.counts });
@@ -92,8 +94,7 @@ impl<T: Real> Ensemble<T> {
     /// The end of a block; returns whether the curve is another one.
     fn end_block(&mut self, learn: bool) -> bool {
         self.carrier.end_block();
-        let power = |z: Complex64| z.norm_sqr();
-        let mean = (0..BLOCK).map(|i| power(wide(self.y.at(i))) * self.average.weight[i].wide()).sum::<f64>() / BLOCK as f64;
+        let mean = self.average.power(&self.y) / BLOCK as f64;
         let blocks = (self.clock.since_change / BLOCK as u64).clamp(1, 40) as f64;
         self.power += (mean - self.power) / blocks;
         let best = self.lanes.evidence.best();
@@ -207,6 +208,12 @@ impl<T: Real> Ensemble<T> {
         self.clock.since_change < EAGER || (self.clock.time / BLOCK as u64).is_multiple_of(REST)
     }
 
+    /// Whether the curve is solved for after this block: once for a few samples that it has learned from.
+    fn is_curve_turn(&self) -> bool {
+        let blocks = if self.clock.since_change < 64 * EAGER { REST } else { 8 * REST };
+        (self.clock.time / BLOCK as u64).is_multiple_of(blocks)
+    }
+
     /// New coordinates.
     fn refresh(&mut self) {
         self.clock.since_shape = 0;
@@ -267,19 +274,18 @@ impl<T: Real> Ensemble<T> {
         if self.clock.learned < WARM_UP {
             return;
         }
+        let finite = if acquiring { self.acquisition.finite() } else { self.lanes.finite() };
         for m in self.lanes.evidence.window.members() {
-            let finite = if acquiring { self.acquisition.is_finite(m) } else { self.lanes.is_finite(m) };
             let e = &mut self.lanes.evidence;
             let lost = e.noise.0[m] > T::of(LOST) * e.noise.0[best] || !e.noise.0[m].is_finite();
-            if m != best && (lost || !finite) {
+            if m != best && (lost || !finite[m]) {
                 e.noise.0[m] = e.noise.0[best];
                 e.log.0[m] = (e.log.0[best] - T::of(BEHIND)).max(T::of(NOTHING));
                 if acquiring { self.acquisition.copy(m, best) } else { self.lanes.copy(m, best) }
             }
         }
         if !acquiring && self.clock.time.is_multiple_of(16) {
-            // Once in 16 samples.
-            (0..(self.clock.length / 16).max(1)).for_each(|_| self.lanes.fade());
+            self.lanes.fade(self.clock.length);
         }
     }
 

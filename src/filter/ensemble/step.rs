@@ -80,8 +80,8 @@ impl<T: Real> Ensemble<T> {
                 let samples = if eager { 1 } else { lazy };
                 for i in at..at + n {
                     let x = |l: usize| wide(self.input.x.at(self.history + i - l)) * self.input.inverse();
-                    if let Some((square, variance)) = self.average.own[i] {
-                        self.curve.learn(&self.taps, x, wide(self.y.at(i)) - self.offset, square.wide(), variance.wide(), samples);
+                    if let Some((square, variance)) = self.average.errors_at(i) {
+                        self.curve.learn(&self.taps, x, wide(self.y.at(i)) - self.offset, square, variance, samples);
                     }
                 }
             }
