@@ -135,6 +135,8 @@ pub(super) const CLEAR: f64 = -20.0;
 /// Blocks without weight after which a bank that had all weight for as many begins again, and the most samples that it must have learned before it does.
 pub(super) const BANK_BEHIND: u32 = 32;
 pub(super) const BANK_PATIENCE: u64 = 1 << 17;
+/// Blocks without weight after which it is looked at an eighth as often.
+pub(super) const BANK_LONG_BEHIND: u32 = 1024;
 /// Samples after which its best member may run alone, and a bank that is far behind rests for longer.
 pub(super) const BANK_SETTLED: u64 = 1 << 15;
 /// The most samples between two inversions of it.

@@ -39,7 +39,7 @@
 //! | the bank's Gram matrix is complete for 8192 samples, then as many are taken of each doubling; its products are summed over 16 samples in single precision; it is inverted at each doubling | 1/8 to 1/512 of the products | 0.05 dB |
 //! | the bank's step (Newton's, with that inverse) is made after each block, later after every second | `K^2` in 256 samples | 0.01 dB |
 //! | eight neighbours of the sixteen members run, those that carry the weight | half of the lanes | none (0.003 dB either way on A, B, D, E) |
-//! | lanes or bank, where they carry next to no weight, run in one block of eight, a bank far behind in one of 32, later of 256 | half of all | none measured |
+//! | lanes or bank, where they carry next to no weight, run in one block of eight, a bank that had none for 1024 blocks in one of 64, one far behind in one of 32, later of 256 | half of all | none measured |
 //! | simple filters that carry no weight, and are 6 dB behind or 32,768 samples old, sleep; a look at them takes two blocks and comes after a quarter as many samples as they are old, later after as many | nearly nothing | 0.3 dB and more behind them in two more simulated cases of 160 |
 //! | the bank's best member runs alone in seven blocks of eight, and learns nothing in them where its window has no end | two thirds of the bank | 0.04 dB |
 //!

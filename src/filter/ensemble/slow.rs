@@ -148,10 +148,11 @@ impl<T: Real> Ensemble<T> {
         let light = T::of(LIGHT);
         self.bank.begin_again(self.lanes.evidence.level);
         let block = self.clock.time / BLOCK as u64;
-        let turn = block.is_multiple_of(match self.bank.is_hopeless() {
-            false => REST,
-            true if self.bank.learned() < BANK_SETTLED => 4 * REST,
-            true => 32 * REST,
+        let turn = block.is_multiple_of(match (self.bank.is_hopeless(), self.bank.is_long_behind()) {
+            (false, false) => REST,
+            (false, true) => 8 * REST,
+            (true, _) if self.bank.learned() < BANK_SETTLED => 4 * REST,
+            (true, _) => 32 * REST,
         });
         // Where simple filters are ahead, the others may yet catch up: at rest they would not, nor would they learn that garbage is over.
         let behind = self.average.shares[2] > T::of(0.5);

@@ -151,7 +151,7 @@ impl<T: Real> Ensemble<T> {
         }
         match self.config.taps {
             4 => run!(4),
-            8 => run!(8),
+            6 => run!(6),
             16 => run!(16),
             _ => run!(0),
         }

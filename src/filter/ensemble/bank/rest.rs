@@ -1,6 +1,6 @@
 //! While nothing happens, the best member alone: the others cost as much, and carry next to no weight.
 
-use super::super::constants::{BANK_BEHIND, BANK_PATIENCE, BANK_SETTLED, CLEAR, LIGHT};
+use super::super::constants::{BANK_BEHIND, BANK_LONG_BEHIND, BANK_PATIENCE, BANK_SETTLED, CLEAR, LIGHT};
 use super::super::evidence::NOTHING;
 use super::{Bank, SLOTS};
 use crate::Real;
@@ -27,6 +27,11 @@ impl<T: Real> Bank<T> {
             self.patience = (2 * self.patience).min(BANK_PATIENCE);
             self.restart();
         }
+    }
+
+    /// Whether it has had no weight for so long that it hardly will have any soon.
+    pub(in crate::filter::ensemble) fn is_long_behind(&self) -> bool {
+        self.behind >= BANK_LONG_BEHIND
     }
 
     /// Whether all members have predicted the block.
