@@ -13,6 +13,9 @@
 //! | `LAZY` 4 | 0.01 better, B and E too | 0.01 worse | -35.40 | 0.02 worse | no change |
 //! | `CURVE_MEMORY` without end | 0.01 better, E too | 0.01 worse | -35.40 | -16.84 | no change |
 //! | `BANK_EAGER` 4096 | no change | no change | 0.17 worse | no change | no change |
+//!
+//! Of the motion of the taps, five seeds: `SWING` 1 or 2 costs 0.02 or 0.04 dB on test bed D, 2 also 2 dB and more at `f_d T` = 1e-2 where `SWING_MOST` does not bound it; `SWING_MOST` 0.1 costs
+//! 0.2 dB on KAFBOX; with `SWING_BLOCKS` 32 a channel that becomes slow is 0.04 dB behind for 30,000 samples, 8 costs nothing that can be seen.
 
 /// Members for moving channels: one lane each.
 pub(super) const MEMBERS: usize = 16;

@@ -26,9 +26,7 @@ impl Motion {
 
     /// Takes in taps and velocities after a block; later ones count `pace`, the first ones more.
     pub(super) fn follow(&mut self, h: impl Iterator<Item = Complex64>, v: impl Iterator<Item = Complex64>, pace: f64) {
-        let power = |z: &mut dyn Iterator<Item = Complex64>| z.map(|z| z.norm_sqr()).sum::<f64>();
-        let (mut h, mut v) = (h, v);
-        let (taps, velocities) = (power(&mut h), power(&mut v));
+        let (taps, velocities) = (power(h), power(v));
         if !(taps + velocities).is_finite() {
             return;
         }
@@ -45,6 +43,10 @@ impl Motion {
         }
         (SWING * self.velocities / self.taps).min(SWING_MOST / (span * span))
     }
+}
+
+fn power(z: impl Iterator<Item = Complex64>) -> f64 {
+    z.map(|z| z.norm_sqr()).sum()
 }
 
 impl<T: Real> Lanes<T> {
