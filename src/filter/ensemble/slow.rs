@@ -15,7 +15,7 @@ use super::step::wide;
 use super::{Ensemble, lanes};
 use crate::Real;
 use crate::filter::Adaptive;
-use crate::simd::{Dispatch, Row};
+use crate::simd::Row;
 
 impl<T: Real> Ensemble<T> {
     /// The end of a cell: what is slow.
