@@ -20,10 +20,28 @@ async function attempt(call, command, note, done = '') {
 const note = () => element('p', { class: 'done', role: 'status' });
 const say = (node, words) => { if (node.textContent !== words) node.textContent = words; };
 
-function toggle(label, title, press) {
-  const button = element('button', { type: 'button', title, 'aria-pressed': 'false' }, label);
-  button.addEventListener('click', () => press(button.getAttribute('aria-pressed') !== 'true'));
-  return button;
+/** A switch; `press` gives whether the run did as it was asked. It shows what was asked for until the run has got there, so that a second click undoes the first however late the next state comes. */
+class Toggle {
+  constructor(label, title, press) {
+    this.button = element('button', { type: 'button', title, 'aria-pressed': 'false' }, label);
+    this.order = Promise.resolve();
+    this.button.addEventListener('click', () => {
+      const asked = this.button.getAttribute('aria-pressed') !== 'true';
+      this.asked = { on: asked, until: Date.now() + 2000 };
+      this.show(asked);
+      this.order = this.order.then(async () => {
+        if (await press(asked)) return;
+        this.asked = undefined;
+        this.show(!asked);
+      });
+    });
+  }
+  show(on) { this.button.setAttribute('aria-pressed', String(on)); }
+  update(on) {
+    if (this.asked && on !== this.asked.on && Date.now() < this.asked.until) return;
+    this.asked = undefined;
+    this.show(on);
+  }
 }
 
 const bounds = ({ low, high, usual }) => {
@@ -71,8 +89,8 @@ class Card {
     this.filter = filter;
     this.note = note();
     const ask = (command, done) => attempt(call, { filter: name, ...command }, this.note, done);
-    this.on = toggle('On', 'Off: the input is passed on as the prediction, and the filter rests', (on) => ask({ do: 'bypass', on: !on }));
-    this.learn = toggle('Learn', 'Off: frozen, predicts and learns nothing', (on) => ask({ do: 'adapt', on }));
+    this.on = new Toggle('On', 'Off: the input is passed on as the prediction, and the filter rests', (on) => ask({ do: 'bypass', on: !on }));
+    this.learn = new Toggle('Learn', 'Off: frozen, predicts and learns nothing', (on) => ask({ do: 'adapt', on }));
     const reset = element('button', { type: 'button', title: 'Forgets what was learned' }, 'Reset');
     reset.addEventListener('click', () => ask({ do: 'reset' }, 'has forgotten what it had learned'));
     this.figures = element('p', { class: 'figures' });
@@ -80,7 +98,7 @@ class Card {
     this.fields = new Map(live.map((p) => [p.name, new Field(`set-${n}-${p.name}`, p, (value, at) =>
       attempt(call, { do: 'set', filter: name, parameter: p.name, value }, at, `set to ${plain(value)}`))]));
     this.card = element('article', { class: 'filter', 'aria-label': name }, element('h3', {}, name), ' ', element('span', { class: 'about' }, filter.about),
-      this.figures, element('div', { class: 'row' }, this.on, this.learn, reset), this.note, ...[...this.fields.values()].map((f) => f.row));
+      this.figures, element('div', { class: 'row' }, this.on.button, this.learn.button, reset), this.note, ...[...this.fields.values()].map((f) => f.row));
     const fixed = filter.parameters.filter((p) => !p.live && p.value !== null).map((p) => `${p.name} ${p.value}`);
     if (fixed.length) this.card.append(element('p', { class: 'quiet' }, `Fixed while it runs: ${fixed.join(', ')}`));
     if (hello.keep) this.keep(n, ask);
@@ -99,8 +117,8 @@ class Card {
 
   update(state, all) {
     this.card.style.borderLeftColor = colour(this.filter.colour);
-    this.on.setAttribute('aria-pressed', String(!state.bypass));
-    this.learn.setAttribute('aria-pressed', String(state.adapt));
+    this.on.update(!state.bypass);
+    this.learn.update(state.adapt);
     const db = (v) => (Number.isFinite(v) ? `${text(v, 0.01)} dB` : '–');
     const interval = Number.isFinite(state.low) ? ` (${text(state.low, 0.1)} to ${text(state.high, 0.1)})` : '';
     const figures = [['NMSE now', db(state.nmse_db) + interval], ['average', db(state.nmse_total_db)], ['samples', state.samples.toLocaleString('en')], ['size', state.centres]];
@@ -124,10 +142,10 @@ export function build(hello, call, page) {
   const cards = hello.filters.map((filter, n) => new Card(filter, n, hello, call));
   page.table.replaceChildren(...cards.map((c) => c.card));
   const recording = note();
-  const record = toggle('Record', 'Writes what is received as SigMF into the folder of --keep', (on) => attempt(call, { do: 'record', on }, recording));
-  record.id = 'record';
+  const record = new Toggle('Record', 'Writes what is received as SigMF into the folder of --keep', (on) => attempt(call, { do: 'record', on }, recording));
+  record.button.id = 'record';
   const told = element('span', { class: 'unit' });
-  page.recording.replaceChildren(...(hello.recorder ? [element('div', { class: 'row' }, record, told, recording)] :
+  page.recording.replaceChildren(...(hello.recorder ? [element('div', { class: 'row' }, record.button, told, recording)] :
     [element('p', { class: 'quiet' }, 'States and recordings can be kept where the run was started with --keep DIR.')]));
   const fields = (hello.radio?.settings ?? []).map((s) => [s.name, new Field(`radio-${s.name}`, s, (value, at) =>
     attempt(call, { do: 'radio', setting: s.name, value }, at, `set to ${plain(value)} ${s.unit}`))]);
@@ -135,7 +153,7 @@ export function build(hello, call, page) {
   if (hello.radio?.transmits) page.radio.prepend(element('p', { class: 'quiet' }, 'The frequency is that of the transmitter too: you need the right to transmit there.'));
   return (state) => {
     cards.forEach((card, n) => card.update(state.filters[n], state));
-    record.setAttribute('aria-pressed', String(state.recording !== null));
+    record.update(state.recording !== null);
     if (state.record_failure) say(told, `ended before it was to: ${state.record_failure}`);
     else say(told, state.recording !== null ? `recording to ${state.recording}` : state.recorded.length ? `recorded: ${state.recorded.join(', ')}` : 'nothing recorded');
     for (const [name, field] of fields) field.update(state.radio.settings[name]);
