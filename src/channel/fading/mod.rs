@@ -194,17 +194,23 @@ impl Fading {
     }
 
     fn advance(&mut self) {
-        if self.step() {
+        self.steps(&mut [0.0]);
+        if self.state.position >= 1.0 {
             self.cross();
         }
     }
 
-    /// On to the next sample; true when it lies behind the next node.
-    fn step(&mut self) -> bool {
-        let doppler = self.config.doppler.at(self.state.sample, &mut self.state.hint);
-        self.state.sample += 1;
-        self.state.position += doppler * NODES;
-        self.state.position >= 1.0
+    /// The positions of the next samples, as far as they lie before the next node; gives how many.
+    fn steps(&mut self, positions: &mut [f64]) -> usize {
+        let State { sample, hint, position, .. } = &mut self.state;
+        let (mut at, mut n) = (*position, 0);
+        while n < positions.len() && at < 1.0 {
+            positions[n] = at;
+            at += self.config.doppler.at(*sample + n as u64, hint) * NODES;
+            n += 1;
+        }
+        (*position, *sample) = (at, *sample + n as u64);
+        n
     }
 
     /// Brings the cubics to the position.
@@ -230,19 +236,17 @@ impl Fading {
         for (i, sample) in samples.iter().enumerate() {
             let x = wide(*sample);
             (past_re[RUN + i], past_im[RUN + i]) = (x.re, x.im);
-            self.state.newest = self.state.newest.wrapping_sub(1) & mask;
-            self.state.history[0][self.state.newest] = x;
+        }
+        // The ring holds no more than the last of them.
+        self.state.newest = self.state.newest.wrapping_sub(samples.len()) & mask;
+        for (back, sample) in samples.iter().rev().take(mask + 1).enumerate() {
+            self.state.history[0][(self.state.newest + back) & mask] = wide(*sample);
         }
         let (mut positions, mut re, mut im) = ([0.0; RUN], [0.0; RUN], [0.0; RUN]);
         let (mut start, level) = (0, Level::current());
         while start < samples.len() {
-            let (mut end, mut crossed) = (start, false);
-            while end < samples.len() && !crossed {
-                positions[end] = self.state.position;
-                crossed = self.step();
-                end += 1;
-            }
-            let n = end - start;
+            let n = self.steps(&mut positions[start..samples.len()]);
+            let end = start + n;
             let (re, im, at) = (&mut re[start..end], &mut im[start..end], &positions[start..end]);
             for (k, &delay) in self.delays.iter().enumerate() {
                 let cubic = [&self.state.cubic_re, &self.state.cubic_im].map(|cubic| [0, 1, 2, 3].map(|power| cubic[power][k]));
@@ -255,7 +259,7 @@ impl Fading {
             let state = &mut self.state;
             evaluate(&state.cubic_re, at[n - 1], &mut state.re);
             evaluate(&state.cubic_im, at[n - 1], &mut state.im);
-            if crossed {
+            if self.state.position >= 1.0 {
                 self.cross();
             }
             start = end;
