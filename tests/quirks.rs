@@ -88,7 +88,8 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for Clerk<I> {
 fn config(arguments: &str) -> RadioConfig {
     futuresdr::runtime::config::set("log_level", "off");
     let device = format!("driver=kaflow-testbed,taps=0,snr_db=inf,amplifier=none,delay=40,{arguments}");
-    let mut config = RadioConfig { patient: arguments.contains("pace=fast"), ..RadioConfig::duplex(&device, 5.4e9, RATE) };
+    // Not much is read on behind what is asked for.
+    let mut config = RadioConfig { patient: arguments.contains("pace=fast"), queue: 1 << 22, ..RadioConfig::duplex(&device, 5.4e9, RATE) };
     // At 40 dB what goes in comes out.
     let unity = |end: Option<End>| end.map(|end| End { gain: Some(40.0), ..end });
     (config.rx, config.tx) = (unity(config.rx), unity(config.tx));

@@ -74,7 +74,7 @@ pub struct RadioConfig {
     pub time_source: Option<String>,
     /// Settings of the devices by name, each for those that have it.
     pub settings: Vec<(String, String)>,
-    /// Samples of each channel that may wait between a driver's thread and the flowgraph.
+    /// Samples of each channel that may wait between a driver's thread and the flowgraph; towards the transmitter no more than four million.
     pub queue: usize,
     /// How long nothing may come or go before a stream counts as dead.
     pub timeout: Duration,
@@ -85,8 +85,8 @@ pub struct RadioConfig {
 }
 
 impl RadioConfig {
-    /// The usual queue: four million samples, 0.2 s at 20 MS/s.
-    pub(crate) const QUEUE: usize = 1 << 22;
+    /// The usual queue: 0.8 s at 20 MS/s, 128 MiB where all of it is full. A machine that others use as well stands still for tenths of a second.
+    pub(crate) const QUEUE: usize = 1 << 24;
     /// The usual patience.
     pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 

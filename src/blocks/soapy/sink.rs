@@ -14,6 +14,9 @@ use super::writer::{Packet, Writer};
 use crate::Error;
 use crate::blocks::Fault;
 
+/// The most samples that wait to be sent: a source that repeats a frame fills the queue at once, and what changes behind it is heard that much later.
+const MOST: usize = 1 << 22;
+
 /// Transmits with any SoapySDR device.
 ///
 /// A thread of its own writes from a bounded queue to the driver. The first sample goes out at the time that [`Radio`] and its source agreed on, where the device has
@@ -122,7 +125,7 @@ impl<I: CpuBufferReader<Item = Complex32>> Kernel for SoapySink<I> {
         let Some(stream) = self.shared.take_tx() else {
             return Err(self.fault.raise(Error::Data("the transmitter is in use already".into())).into());
         };
-        let queue = Arc::new(Queue::new(self.shared.queue));
+        let queue = Arc::new(Queue::new(self.shared.queue.min(MOST)));
         let (writer, failure) = Writer::new(self.input.len(), self.period, queue.clone(), self.shared.clone());
         let thread = std::thread::Builder::new().name(THREAD.into()).spawn(move || writer.run(stream, start));
         let thread = thread.map_err(|e| self.fault.raise(Error::io("thread", e)))?;
