@@ -9,7 +9,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"KAFLOW\0\n";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 /// Seals `value` as state of the given kind.
 pub fn encode<S: Serialize>(kind: &str, value: &S) -> Result<Vec<u8>> {

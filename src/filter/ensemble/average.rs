@@ -134,9 +134,10 @@ pub(super) struct Average<T: Real> {
     pub(super) block: T,
     /// Sum of the weights of the present cell's samples, and of their weighted errors.
     pub(super) offset: (T, Complex<T>),
-    /// Samples learned since the weights were last computed, and after how many they will be.
+    /// Samples learned since the weights were last computed, after how many they will be, and after how many where no error is large.
     pub(super) phase: usize,
     pub(super) quad: usize,
+    pub(super) usual: usize,
     // Whether one of them was a surprise.
     alert: bool,
     /// What remains of the evidence, where the weights are to be computed before they are used.
@@ -163,6 +164,7 @@ impl<T: Real> Average<T> {
             offset: (T::zero(), Complex::default()),
             phase: 0,
             quad: 1,
+            usual: QUAD,
             alert: false,
             due: None,
             relative: T::one(),
@@ -181,7 +183,8 @@ impl<T: Real> Average<T> {
             && self.own.iter().all(block)
             && numbers.iter().chain(&self.shares).all(|x| x.is_finite())
             && self.phase < self.quad
-            && self.quad <= QUAD
+            && self.quad.max(self.usual) <= CALM_QUADS
+            && self.usual >= QUAD
     }
 
     /// Makes the predictions of `n` samples from `at` on out of the sums over the members of the parts that run, and takes in their errors.
@@ -277,7 +280,19 @@ impl<T: Real> Average<T> {
         self.due = Some(forgetting);
         self.phase = 0;
         // After a bad error the weights are looked at after every sample.
-        self.quad = if std::mem::take(&mut self.alert) || always { 1 } else { QUAD };
+        self.quad = if std::mem::take(&mut self.alert) || always { 1 } else { self.usual };
+    }
+
+    /// How many of at most `left` samples the members take next: never beyond the place where weights are computed.
+    #[inline(always)]
+    pub(super) fn next(&self, left: usize) -> usize {
+        (self.quad - self.phase).min(QUAD - self.phase % QUAD).min(left)
+    }
+
+    /// Whether weights are to be computed now. A large error does not wait.
+    #[inline(always)]
+    pub(super) fn is_complete(&self) -> bool {
+        self.phase == self.quad || (self.alert && self.phase.is_multiple_of(QUAD))
     }
 
     /// Variances are compared in units of that of sample `last` from now on.

@@ -30,8 +30,10 @@ pub(super) const SPAN_RATIO: f64 = 1.45;
 pub(super) const BLOCK: usize = 128;
 /// The most samples that are predicted with one curve.
 pub(super) const CELL: usize = 64;
-/// Samples after which the weights of the members are computed anew.
+/// Samples that the members take together, and after which their weights are computed anew.
 pub(super) const QUAD: usize = 4;
+/// Samples after which they are where the lanes carry the weight and all is calm.
+pub(super) const CALM_QUADS: usize = 8;
 
 /// Control points of the gain curve.
 pub(super) const POINTS: usize = 11;

@@ -51,7 +51,7 @@ impl<T: Real, const N: usize> Op<T> for Run<'_, T, N> {
         let mut rows = Rows { re: [row; QUAD], im: [row; QUAD], variance: [row; QUAD], product: row, surprise: row, new: false };
         let mut at = self.from;
         while at < self.to {
-            let n = (average.quad - average.phase).min(self.to - at);
+            let n = average.next(self.to - at);
             rows.new = average.due.is_some();
             if let Some(moving) = &mut self.lanes {
                 moving.quad::<V>(self.y, at, n, average.relative, learn, &mut rows);
@@ -71,7 +71,7 @@ impl<T: Real, const N: usize> Op<T> for Run<'_, T, N> {
                 continue;
             }
             average.phase += n;
-            if average.phase == average.quad {
+            if average.is_complete() {
                 if let Some(moving) = &mut self.lanes {
                     moving.lanes.evidence.renew::<V>(average.phase);
                 }

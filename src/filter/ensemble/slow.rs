@@ -146,6 +146,7 @@ impl<T: Real> Ensemble<T> {
         let z = std::mem::take(&mut self.average.block).wide();
         let calm = z < CALM * BLOCK as f64 && self.average.alarm < T::of(JUMP);
         let light = T::of(LIGHT);
+        self.average.usual = if calm && self.is_steady() { CALM_QUADS } else { QUAD };
         self.bank.begin_again(self.lanes.evidence.level);
         let block = self.clock.time / BLOCK as u64;
         let turn = block.is_multiple_of(match (self.bank.is_hopeless(), self.bank.is_long_behind()) {
@@ -156,14 +157,16 @@ impl<T: Real> Ensemble<T> {
         });
         // Where simple filters are ahead, the others may yet catch up: at rest they would not, nor would they learn that garbage is over.
         let behind = self.average.shares[2] > T::of(0.5);
-        let both = turn || !calm || behind || self.acquisition.left > 0 || self.bank.learned() < BANK_EAGER;
+        // Errors larger than expected call the bank, but not one that has been of no use for long.
+        let called = !calm && !self.bank.is_long_behind();
+        let both = turn || called || behind || self.acquisition.left > 0 || self.bank.learned() < BANK_EAGER;
         if self.acquisition.left == 0 && self.running[0] {
             // Where the bank has the weight, lanes run once in a while, and then the fast ones must be among them.
             let clear = self.clock.since_jump > NARROW && self.lanes.evidence.level > light;
             self.lanes.choose(calm && clear && !block.is_multiple_of(NARROW_LOOK));
         }
         let before = self.running[1];
-        self.running = [both || self.lanes.evidence.level > light, both || self.bank.evidence.level > light];
+        self.running = [both || !calm || self.lanes.evidence.level > light, both || self.bank.evidence.level > light];
         self.bank.rest(!both);
         self.simple.turn(self.lanes.evidence.noise.0[self.lanes.evidence.best()].min(self.bank.least_noise()).wide());
         let [lanes, bank] = self.running;
@@ -172,6 +175,12 @@ impl<T: Real> Ensemble<T> {
             let (from, to) = (BLOCK, BLOCK + self.history);
             T::dispatch(self.level, Products { streams: &mut self.streams, from, to });
         }
+    }
+
+    /// Whether weights hardly change within a few samples: the lanes carry them, and none of the fast ones is the best.
+    fn is_steady(&self) -> bool {
+        let slow = lanes::span(self.lanes.evidence.best()) >= (4 * CALM_QUADS) as f64;
+        slow && self.bank.evidence.level < T::of(LIGHT) && self.clock.since_jump > NARROW && self.clock.since_change >= EAGER
     }
 
     /// Moves what rotation all taps have in common from their velocities into the carrier.

@@ -70,7 +70,7 @@ impl<T: Real> Ensemble<T> {
             // Stop where the curve learns.
             let end = match (acquiring, eager) {
                 (true, _) => at + 1,
-                (_, true) => at + (self.average.quad - self.average.phase).min((EAGER - self.clock.since_change) as usize),
+                (_, true) => at + self.average.next((EAGER - self.clock.since_change) as usize),
                 _ if curve => at + 1,
                 _ if learn && lanes => at + self.clock.wait as usize,
                 _ => to,
