@@ -25,10 +25,12 @@ const FADE: f64 = 0.96;
 /// Blocks in a row that a tracker, once given up, has to be better than no prediction.
 const PROOF: u32 = 2;
 
-/// A tracker that leaves this share of the power, and so many times what it used to leave, is no use any more after so many blocks.
+/// A tracker that leaves this share of the power, and so many times what it used to leave, is no use any more after so many blocks, and each time twice as many: where a new start does not help,
+/// it is the channel.
 const USELESS: f64 = 0.3;
 const USED_TO: f64 = 10.0;
 const STUCK: u32 = 8;
+const MOST_STUCK: u32 = 16;
 /// How fast it is forgotten what it used to leave, from block to block.
 const FORGET: f64 = 1.01;
 
@@ -40,7 +42,7 @@ const FORGIVEN: u64 = 1 << 14;
 /// Every sample adds `|e|^2 - 1.12 |y|^2` to a sum, which is never below zero at the start of a block. Above 256 times the mean power of a sample the predictions become zero, and the
 /// tracker starts again from nothing at the end of the block. It is believed again at once, or, where this is not the first time in 16,384 samples, when it has been better
 /// than nothing for two blocks. A prediction of more than four times the power of anything received of late is none. A tracker that is better
-/// than nothing starts again too where it has left ten times what it used to leave, and a third of the power, for 4,096 samples. So whatever the streams are, the mean error exceeds the power by little, and no fault that garbage has left in a tracker stays.
+/// than nothing starts again too where it has left ten times what it used to leave, and a third of the power, for 4,096 samples, the next time 8,192 and so on. So whatever the streams are, the mean error exceeds the power by little, and no fault that garbage has left in a tracker stays.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Watch {
     /// Samples in the present block, and their power.
@@ -56,6 +58,8 @@ pub(super) struct Watch {
     /// The share of the power that the tracker leaves at its best, and blocks in a row in which it was no use beside that.
     best: Option<f64>,
     poor: u32,
+    /// How often it was started again for that.
+    stuck: u32,
     /// Predictions are not passed on.
     muted: bool,
     /// The tracker is to start again at the end of the block.
@@ -168,7 +172,7 @@ impl Watch {
         self.muted &= self.owes > 0;
         let stuck = !failed && !self.muted && self.is_stuck();
         if stuck {
-            (self.restarts, self.since) = (self.restarts + 1, Some(0));
+            (self.restarts, self.since, self.stuck) = (self.restarts + 1, Some(0), self.stuck + 1);
         }
         if failed || stuck {
             (self.excess, self.peak, self.best, self.poor) = (0.0, 0.0, None, 0);
@@ -186,7 +190,7 @@ impl Watch {
             self.poor = if poor { self.poor + 1 } else { 0 };
             self.best = Some(self.best.map_or(left, |best| left.min(FORGET * best)));
         }
-        self.poor >= STUCK
+        self.poor >= STUCK << self.stuck.min(MOST_STUCK)
     }
 }
 

@@ -115,3 +115,19 @@ fn a_gap_is_behind_the_window_before_anything_is_learned_and_that_is_saved() {
     run(&mut again, &tx[..2], &rx[..2]);
     assert_eq!(learned(&again), [true, true], "reset forgets the gap");
 }
+
+#[test]
+fn what_a_new_start_does_not_mend_is_tried_more_and_more_seldom() {
+    let mut guard = Guard::new(Recorder::default());
+    let rx = vec![Complex::new(1.0, 0.0); 512];
+    let mut leave = |part: f32, blocks: usize| {
+        for _ in 0..blocks {
+            let mut p = vec![Complex::new(1.0 - part.sqrt(), 0.0); rx.len()];
+            guard.track(&rx, &rx, &mut p, None);
+        }
+        guard.restarts()
+    };
+    // A channel that a strong path leaves the window of at times: after 8, 16, 32 and 64 blocks, and then not within 100.
+    let restarts: Vec<u64> = (0..8).map(|_| leave(0.01, 20).max(leave(0.5, 100))).collect();
+    assert_eq!(restarts, [1, 2, 3, 4, 4, 4, 4, 4]);
+}
