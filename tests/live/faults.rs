@@ -149,7 +149,13 @@ fn a_thousand_jumps_backwards_are_counted_and_the_tracker_recovers() {
     let (verdict, health) = afflict("jump_every=20000,jump=-500", 20_020_000).unwrap();
     assert!(health.time_errors.load(Ordering::Relaxed) >= 1000);
     assert_eq!(health.gap_samples.load(Ordering::Relaxed), 0);
-    assert!(verdict.gaps.len() >= 990 && verdict.gaps.iter().all(|&missing| missing == 0));
+    // Once in a thousand a whole block is doubtful as well.
+    let told: Vec<usize> = verdict.gaps.iter().copied().filter(|&missing| missing != 0).collect();
+    assert!(
+        verdict.gaps.len() >= 990 && told.len() <= 2 && told.iter().all(|n| n % 4096 == 0),
+        "{} gaps, told {told:?}",
+        verdict.gaps.len()
+    );
     check_recovery(&verdict);
 }
 

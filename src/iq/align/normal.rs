@@ -106,6 +106,13 @@ impl Equations {
         Self { gram, cross: cross(tx, rx), power: rx.iter().map(|z| z.norm_sqr()).sum() }
     }
 
+    /// The energy of what comes out of a response on `grid`.
+    pub(crate) fn energy(&self, grid: Grid, response: &[Complex64]) -> f64 {
+        let row =
+            |i: usize| response.iter().enumerate().map(move |(j, h)| self.gram[grid.first + i][grid.first + j] * h).sum::<Complex64>();
+        response.iter().enumerate().map(|(i, h)| (h.conj() * row(i)).re).sum()
+    }
+
     /// Cholesky's factor of the grid's part of the Gram matrix.
     pub(crate) fn factor(&self, grid: Grid) -> Factor {
         let n = grid.paths;

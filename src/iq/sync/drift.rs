@@ -31,16 +31,22 @@ impl Delay {
 
     /// Whether the delay is known well enough to act on it.
     pub(super) fn is_known(&self) -> bool {
-        self.variance[0] < 0.05 * 0.05
+        self.variance[0] < 0.07 * 0.07
     }
 
-    pub(super) fn measure(&mut self, late: f64, variance: f64, time: i64) {
+    /// What is to be expected at `time` in the reference; gives how many pairs have passed since the last measurement.
+    pub(super) fn pass(&mut self, time: i64) -> f64 {
         let [a, b, c] = self.variance;
         let pairs = (time - self.time.replace(time).unwrap_or(time)).max(0) as f64;
         self.late += pairs * self.drift;
-        let [a, b, c] =
+        self.variance =
             [a + 2.0 * pairs * b + pairs * pairs * c + Self::WANDER * Self::WANDER, b + pairs * c, c + Self::RESTLESS * Self::RESTLESS];
-        self.variance = [a, b, c];
+        pairs
+    }
+
+    /// Takes in how late the stream is read now.
+    pub(super) fn measure(&mut self, late: f64, variance: f64) {
+        let [a, b, c] = self.variance;
         let (off, spread) = (late - self.late, a + variance);
         if off * off > 25.0 * spread {
             self.odd += 1;
@@ -55,6 +61,18 @@ impl Delay {
         self.late += k * off;
         self.drift += l * off;
         self.variance = [a * (1.0 - k), b * (1.0 - k), c - l * b];
+    }
+
+    /// Takes in how fast that grows.
+    pub(super) fn measure_drift(&mut self, drift: f64, variance: f64) {
+        let [a, b, c] = self.variance;
+        let (off, spread) = (drift - self.drift, c + variance);
+        if off * off < 25.0 * spread {
+            let (k, l) = (b / spread, c / spread);
+            self.late += k * off;
+            self.drift += l * off;
+            self.variance = [a - k * b, b * (1.0 - l), c * (1.0 - l)];
+        }
     }
 }
 

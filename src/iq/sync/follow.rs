@@ -1,11 +1,14 @@
 //! From probes to corrections.
 
+mod learn;
+
 use num_complex::Complex64;
 
+use super::curve::Curve;
 use super::drift::{Carrier, Delay};
 use super::line::Segment;
 use super::lock::Mark;
-use super::probe::{Left, Probe, grid, moved};
+use super::probe::{Late, Left, Probe, grid, moved};
 use super::search::{EXPLAINED, SEARCH};
 use super::{BLOCK, Pairs, Reference, State, Synchroniser};
 use crate::iq::align::Alignment;
@@ -33,19 +36,11 @@ const PATIENCE: usize = 8;
 /// A channel is steady where the response of the last probe leaves less than this share of the next one.
 const STEADY: f64 = 0.2;
 
-/// The share of the power below which a path at either end of a response is none, and the one above which a path before the first one is missed by trackers.
+/// The share of the power below which a path at either end of a response is none.
 const NEGLIGIBLE: f64 = 2e-3;
-const STRONG: f64 = 0.02;
 
-/// How much of that is kept from probe to probe, and probes before it is believed.
-const FADE: f64 = 0.97;
+/// Probes before what they say of paths is believed.
 const SETTLED: u32 = 8;
-
-/// The same for paths that may come back, behind a gap at once: a few million samples.
-const MEMORY: f64 = 0.999;
-
-/// Two clocks are taken for one until the delay is off by so much.
-const OFF: f64 = 0.15;
 
 /// The largest offset of the clocks that is believed, in samples a sample.
 pub(super) const FASTEST: f64 = 100e-6;
@@ -68,8 +63,9 @@ pub(super) struct Follower {
     pub(super) fresh: u32,
     /// What was said to be missing before the block, while no probe has confirmed it.
     claim: Option<u64>,
-    /// The response at the last probe and its grid, and how much of a probe it usually fails to explain.
+    /// The response at the last probe and its grid, how late that probe was for it, and how much of a probe it usually fails to explain.
     last: Option<(Vec<Complex64>, Grid)>,
+    lateness: f64,
     change: f64,
     /// The largest share of the power that each path of the window had of late, and how many probes were looked at.
     peaks: [f64; WIDE],
@@ -77,7 +73,11 @@ pub(super) struct Follower {
     /// The same for longer.
     past: [f64; WIDE],
     delay: Delay,
+    /// How much later the stream is read since the last probe.
+    moved: f64,
     carrier: Carrier,
+    /// What the amplifier makes of the reference.
+    curve: Curve,
 }
 
 /// What a probe says.
@@ -92,9 +92,9 @@ enum Verdict {
 }
 
 impl Follower {
-    pub(super) fn new(found: &Alignment, one_clock: bool) -> Self {
+    pub(super) fn new(found: &Alignment, curve: Curve, one_clock: bool) -> Self {
         let (grid, usual) = (Some(grid(found.support)), (1.0 - found.explained).clamp(1e-4, 1.0));
-        Self { one_clock, grid, usual, fresh: 1, change: 1.0, ..Self::default() }
+        Self { one_clock, grid, usual, fresh: 1, change: 1.0, curve, ..Self::default() }
     }
 
     fn grid(&mut self) -> Grid {
@@ -138,8 +138,8 @@ impl Follower {
 
     /// Whether another place, another delay or more paths explain a probe better; none where they do not.
     fn look_around(&mut self, probe: &Probe, grid: Grid, here: Left) -> Option<Verdict> {
-        let (late, _, delayed) = probe.late(grid);
-        let drifts = !self.one_clock && late.abs() < 0.6 && delayed < BETTER * here.all;
+        let Late { by, left: delayed, .. } = probe.late(grid);
+        let drifts = !self.one_clock && by.abs() < 0.6 && delayed < BETTER * here.all;
         // Otherwise a part of the response lies outside the window.
         let usual = self.usual;
         let whole = |left: f64| left <= 2.0 * UNUSUAL * usual || 1.0 - left > SOLID;
@@ -217,7 +217,7 @@ impl Synchroniser {
         let (Some(follower), Some(lock), Some(held)) = (&mut self.follower, &mut self.lock, self.held.last()) else { return };
         let received = if held.made.is_empty() { self.received.items_from(held.rx_item, held.count) } else { &held.made };
         let (reference, tx) = (&self.reference, held.tx);
-        let probe = Probe::new(received, |place, out| reference.fill(tx + place, out));
+        let probe = Probe::new(received, &follower.curve, |place, out| reference.fill(tx + place, out));
         let verdict = follower.assess(probe.as_ref());
         match verdict {
             // Where the search began something else was received, and where in the block it ended nobody knows.
@@ -235,11 +235,10 @@ impl Synchroniser {
                 (follower.misses, follower.fresh, follower.claim) = (0, 0, None);
                 follower.unrest *= CALM;
                 self.status.state = State::Locked;
-                // A path that has come up before the first one.
-                let early = if matches!(self.reference, Reference::Frame(_)) { follower.missed(self.advance.0 as usize) } else { 0 };
-                if early > 0 {
+                let early = if matches!(self.reference, Reference::Frame(_)) { follower.missed(self.advance.0) } else { 0 };
+                if early != 0 {
                     follower.slide(early);
-                    lock.tx += early as i64;
+                    lock.tx += early;
                 }
                 self.release(usize::from(!at_break && early == 0), out);
                 self.tell();
@@ -332,89 +331,6 @@ impl Synchroniser {
             line.forget(line.next());
         }
     }
-}
-
-impl Follower {
-    /// Delay, clock and carrier, from a probe that is in its place, before the next pair of `lock`.
-    fn learn(&mut self, probe: &Probe, lock: &mut super::Lock) {
-        let grid = self.grid();
-        let weight = if self.sent == 0.0 { 1.0 } else { 0.05 };
-        self.sent += (probe.sent - self.sent) * weight;
-        let left = probe.left(grid).all.clamp(1e-4, 1.0);
-        self.usual += (left - self.usual) * if left < self.usual { 0.5 } else { 0.1 };
-        if !self.one_clock {
-            self.follow_clock(probe, grid, lock);
-        }
-        let response = probe.response(grid);
-        if let Some(cfo) = self.carrier.measure(response.clone(), lock.rx, lock.cfo != 0.0) {
-            lock.set_cfo((lock.cfo + cfo).clamp(-0.5, 0.5));
-        }
-        self.prune(grid, &response);
-        self.last = Some((response, grid));
-    }
-
-    /// Reads the received stream where the delay is now.
-    fn follow_clock(&mut self, probe: &Probe, grid: Grid, lock: &mut super::Lock) {
-        // Beside the others a path that comes up looks like a delay: those at either end are taken out as well.
-        let (late, variance, _) = probe.late(around(self.reach(grid)));
-        if late.abs() < 1.0 {
-            self.delay.measure(late, variance, lock.tx);
-        }
-        if lock.interpolates() || (self.delay.late.abs() > OFF && self.delay.is_known()) {
-            lock.shift(self.delay.late);
-            lock.rate = (lock.rate + self.delay.drift).clamp(-FASTEST, FASTEST);
-            (self.delay.late, self.delay.drift) = (0.0, 0.0);
-        }
-    }
-
-    /// Takes away paths at the ends that are none.
-    fn prune(&mut self, grid: Grid, response: &[Complex64]) {
-        let power: f64 = response.iter().map(|h| h.norm_sqr()).sum();
-        for (peaks, fade) in [(&mut self.peaks, FADE), (&mut self.past, MEMORY)] {
-            peaks.iter_mut().for_each(|peak| *peak *= fade);
-            for (peak, h) in peaks[grid.first..].iter_mut().zip(response) {
-                *peak = peak.max(h.norm_sqr() / power);
-            }
-        }
-        self.probes += 1;
-        if self.probes < SETTLED {
-            return;
-        }
-        let mut grid = grid;
-        while grid.paths > 1 && self.peaks[grid.first + grid.paths - 1] < NEGLIGIBLE {
-            grid.paths -= 1;
-        }
-        while grid.paths > 1 && self.peaks[grid.first] < NEGLIGIBLE {
-            grid = Grid { first: grid.first + 1, paths: grid.paths - 1 };
-        }
-        self.grid = Some(grid);
-    }
-
-    /// How many samples before the first tap of a tracker, which reaches `advance` samples ahead, there is a strong path now and has been one for a while.
-    fn missed(&self, advance: usize) -> usize {
-        let settled = self.probes >= SETTLED && (self.one_clock || self.delay.is_known());
-        let Some((response, grid)) = self.last.as_ref().filter(|_| settled) else { return 0 };
-        let power: f64 = response.iter().map(|h| h.norm_sqr()).sum();
-        let first = (BEFORE as usize).saturating_sub(advance);
-        let strong = response.iter().position(|h| h.norm_sqr() > STRONG * power).map_or(WIDE, |at| grid.first + at);
-        first.saturating_sub(strong)
-    }
-
-    /// The window lies `by` samples earlier from now on.
-    fn slide(&mut self, by: usize) {
-        let slid =
-            |grid: Grid| Grid { first: (grid.first + by).min(WIDE - 1), paths: grid.paths.min(WIDE - (grid.first + by).min(WIDE - 1)) };
-        self.grid = self.grid.map(slid);
-        self.last = None;
-        self.carrier.last = None;
-        (self.peaks, self.past, self.probes) = ([0.0; WIDE], [0.0; WIDE], 0);
-    }
-}
-
-/// One path more at either end, as far as the window reaches.
-fn around(grid: Grid) -> Grid {
-    let (first, end) = (grid.first.saturating_sub(1), (grid.first + grid.paths + 1).min(WIDE));
-    Grid { first, paths: end - first }
 }
 
 const _: () = assert!(AFTER >= 8, "slips of a few samples stay in the window");

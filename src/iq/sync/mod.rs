@@ -2,16 +2,19 @@
 //!
 //! A [`Synchroniser`] takes what was received, with its gaps, and a reference: a stream of transmitted samples, or a frame that is repeated without an end. It puts out pairs.
 //! In which place the two lie is searched for once ([`align`](fn@super::align::align)), or told. After that, where it is asked to follow, it looks at a *probe* of every block of
-//! 4096 samples: the short impulse response that explains it best, at the place where it should be and at the places around. From the probes come
+//! 4096 samples: the short impulse response that explains it best, at the place where it should be and at the places around, behind an amplifier whose curve is learned as well. From the
+//! probes come
 //!
 //! - the *place*: a response that has moved by whole samples is a slip, one that is gone means that the place is lost, and a search begins, behind a look at the old place;
-//! - the *delay to a fraction of a sample* and the offset of the *clock*, by a Kalman filter over both, unless it is told that there is [one clock](Synchroniser::one_clock);
+//! - the *delay to a fraction of a sample* and the offset of the *clock*, by a Kalman filter over both that is told how late the
+//!   paths are on their grid and how much later than in the probe before, unless there is [one clock](Synchroniser::one_clock);
 //! - the offset of the *carrier*, from the phase between probes.
 //!
 //! Pairs are held back until the probe behind them has confirmed them, at most three blocks: what goes out is in step. Blocks that a probe contradicts are left out, as a gap.
 //! Where delay and clock need no correction the received samples only pass. Levels are never changed: [`Status::gain`] tells them.
 
 mod block;
+mod curve;
 mod drift;
 mod follow;
 mod line;
@@ -21,6 +24,7 @@ mod reference;
 mod search;
 mod status;
 #[cfg(test)]
+#[path = "../../../tests/unit/iq/sync.rs"]
 mod tests;
 
 use num_complex::Complex32;
@@ -28,6 +32,7 @@ use num_complex::Complex32;
 use super::align::{Alignment, Options};
 use crate::{Error, Result};
 use block::Held;
+use curve::Curve;
 use follow::Follower;
 use line::Line;
 use lock::Lock;
@@ -77,6 +82,8 @@ pub struct Synchroniser {
     search_from: i64,
     last_delay: i64,
     spare: Vec<Vec<Complex32>>,
+    /// One of the streams has ended.
+    done: bool,
     status: Status,
 }
 
@@ -114,6 +121,7 @@ impl Synchroniser {
             search_from: i64::MIN,
             last_delay: 0,
             spare: Vec::new(),
+            done: false,
             status,
         }
     }
@@ -151,7 +159,8 @@ impl Synchroniser {
 
     /// Looks at every block whether the place is still right, and corrects it; without, streams stay where they were found.
     pub fn follow(mut self) -> Self {
-        self.follower = Some(self.lock.as_ref().map_or_else(Follower::default, |lock| Follower::new(&lock.alignment, false)));
+        self.follower =
+            Some(self.lock.as_ref().map_or_else(Follower::default, |lock| Follower::new(&lock.alignment, Curve::default(), false)));
         self
     }
 
@@ -238,7 +247,7 @@ impl Synchroniser {
 
     /// As [`run`](Self::run); true once nothing can follow.
     pub(crate) fn go(&mut self, out: &mut Pairs) -> Result<bool> {
-        loop {
+        while !self.done {
             let step = if self.lock.is_some() { self.make_block(out) } else { self.find()? };
             match step {
                 Step::Again => self.tidy(),
@@ -248,9 +257,11 @@ impl Synchroniser {
                 }
                 Step::End => {
                     self.close(out);
-                    return Ok(true);
+                    // What is left of the other stream has no partner: that is no gap.
+                    self.done = true;
                 }
             }
         }
+        Ok(true)
     }
 }

@@ -2,13 +2,14 @@
 
 use num_complex::{Complex32, Complex64};
 
+use super::curve::Curve;
 use super::follow::{FASTEST, Follower};
 use super::line::Line;
 use super::lock::Lock;
 use super::probe::{Probe, grid};
 use super::{BLOCK, Reference, State, Step, Synchroniser};
 use crate::Result;
-use crate::dsp::{BEFORE, Place, db, interpolate, narrow};
+use crate::dsp::{BEFORE, Place, db, interpolate, narrow, wide};
 use crate::iq::align::normal::{self, Grid};
 use crate::iq::align::{Alignment, align_near, align_within};
 
@@ -64,7 +65,12 @@ impl Synchroniser {
                 let origins = (line.first(), self.received.first());
                 let found = crate::iq::align::align(&start(line), &start(&self.received), self.options)?;
                 let lock = Lock::new(&found).from(origins.0, origins.1);
-                self.begin(lock);
+                if self.follower.is_some() {
+                    // Over so many samples two clocks have come apart: what is near is looked at more closely.
+                    (self.last_delay, self.status.state) = (lock.delay().round() as i64, State::Lost);
+                    return Ok(Step::Again);
+                }
+                self.begin(lock, Curve::default());
                 Ok(Step::Again)
             }
             _ => Ok(self.find_near()),
@@ -117,10 +123,14 @@ impl Synchroniser {
                 Ok(found) => {
                     self.status.failure = None;
                     let one_clock = self.follower.as_ref().is_some_and(|follower| follower.one_clock);
-                    let (found, rate) = if one_clock { (found, 0.0) } else { steady(&sent, &received, found) };
+                    let curve = amplifier(&sent, &received, &found);
+                    let bent: Vec<Complex32> =
+                        curve.bend(&sent.iter().map(|z| wide(*z)).collect::<Vec<_>>()).into_iter().map(narrow).collect();
+                    let (found, rate) =
+                        if one_clock { (found, 0.0) } else { steady(&bent, &received, align_near(&bent, &received, &found)) };
                     let mut lock = Lock::near(&found).from(middle - span + turn, from);
                     lock.rate = rate;
-                    self.begin(lock);
+                    self.begin(lock, curve);
                     return Step::Again;
                 }
                 Err(error) => self.status.failure = Some(error.to_string()),
@@ -155,7 +165,7 @@ impl Synchroniser {
     }
 
     /// Goes on from a place that was found.
-    fn begin(&mut self, mut lock: Lock) {
+    fn begin(&mut self, mut lock: Lock, curve: Curve) {
         self.status.searches += 1;
         let found = lock.alignment;
         if self.most_advance > 0 {
@@ -163,7 +173,7 @@ impl Synchroniser {
         }
         lock.jump(self.advance.1);
         if let Some(follower) = &mut self.follower {
-            *follower = Follower::new(&found, follower.one_clock);
+            *follower = Follower::new(&found, curve, follower.one_clock);
             // Behind something else the first block may still hold a part of that.
             follower.fresh += u32::from(self.expected.is_some() || self.status.doubtful_samples > 0);
         }
@@ -203,6 +213,33 @@ impl Synchroniser {
     }
 }
 
+/// What the amplifier makes of what was sent: the response shows the curve, and that the response again.
+fn amplifier(sent: &[Complex32], received: &[Complex32], found: &Alignment) -> Curve {
+    let mut curve = Curve::default();
+    for _ in 0..3 {
+        let known = curve.clone();
+        for probe in looks(sent, received, found, &known).into_iter().flatten() {
+            curve.learn(&probe, grid(found.support));
+        }
+    }
+    curve
+}
+
+/// Probes of what was received, one in each `LOOK` samples, in the place that was found.
+fn looks(sent: &[Complex32], received: &[Complex32], found: &Alignment, curve: &Curve) -> Vec<Option<Probe>> {
+    let delay = found.delay.round() as i64;
+    let mut straight = received.to_vec();
+    Lock::new(&Alignment { delay: 0.0, ..*found }).straighten(0, &mut straight);
+    let look = |(k, piece): (usize, &[Complex32])| {
+        let start = (k * LOOK) as i64 - delay;
+        Probe::new(piece, curve, |place, out| {
+            let from = |i: usize| usize::try_from(start + place + i as i64).ok().and_then(|n| sent.get(n)).copied().unwrap_or_default();
+            out.iter_mut().enumerate().for_each(|(i, z)| *z = from(i));
+        })
+    };
+    straight.chunks_exact(LOOK).enumerate().map(look).collect()
+}
+
 /// What a search has found, without the blur of two clocks that differ, and by how much they do, in samples a sample.
 fn steady(sent: &[Complex32], received: &[Complex32], found: Alignment) -> (Alignment, f64) {
     let mut padded = vec![Complex32::ZERO; BEFORE];
@@ -238,32 +275,22 @@ enum By {
 
 /// How fast a response moves, in samples a sample; none where it hardly does, or where nobody can tell.
 fn drift(sent: &[Complex32], received: &[Complex32], found: &Alignment, by: By) -> Option<f64> {
-    let delay = found.delay.round() as i64;
-    let lock = Lock::new(&Alignment { delay: 0.0, ..*found });
-    let mut straight = received.to_vec();
-    lock.straighten(0, &mut straight);
-    let pieces: Vec<&[Complex32]> = straight.chunks_exact(LOOK).collect();
-    let look = |sent: &[Complex32], k: usize| {
-        let start = (k * LOOK) as i64 - delay;
-        Probe::new(pieces[k], |place, out| {
-            let from = |i: usize| usize::try_from(start + place + i as i64).ok().and_then(|n| sent.get(n)).copied().unwrap_or_default();
-            out.iter_mut().enumerate().for_each(|(i, z)| *z = from(i));
-        })
-    };
+    let none = Curve::default();
     let all = grid(found.support);
-    let passed;
-    let (sent, grid) = match by {
-        By::AllPaths => (sent, all),
-        By::Strongest => (sent, Grid { first: all.first + found.support.0 + found.peak as usize, paths: 1 }),
+    let probes = looks(sent, received, found, &none);
+    let (probes, grid) = match by {
+        By::AllPaths => (probes, all),
+        By::Strongest => (probes, Grid { first: all.first + found.support.0 + found.peak as usize, paths: 1 }),
         By::Response => {
-            passed = through(sent, &look(sent, pieces.len() / 2)?.response(all), all);
-            (&passed[..], Grid { first: EXPECTED, paths: 1 })
+            let passed = through(sent, &probes[probes.len() / 2].as_ref()?.response(all), all);
+            (looks(&passed, received, found, &none), Grid { first: EXPECTED, paths: 1 })
         }
     };
-    let mut looks: Vec<(f64, f64, f64)> = (0..pieces.len())
-        .filter_map(|k| {
-            let (late, _, left) = look(sent, k)?.late(grid);
-            (late.abs() < 1.0).then_some((((k + 1) * LOOK) as f64, late, 1.0 - left))
+    let mut looks: Vec<(f64, f64, f64)> = (1..)
+        .zip(probes)
+        .filter_map(|(k, probe)| {
+            let late = probe?.late(grid);
+            (late.by.abs() < 1.0).then_some(((k * LOOK) as f64, late.by, 1.0 - late.left))
         })
         .collect();
     // Where something else was received, nothing moves.

@@ -389,3 +389,105 @@ fn paths_that_come_back_behind_a_gap_are_no_drift() {
         );
     }
 }
+
+#[test]
+fn two_clocks_are_told_through_saturation_and_noise() {
+    let frame = frame();
+    // Rapp's amplifier with the signal's mean power at saturation: its distortion is 8 dB below the signal.
+    let bent: Vec<Complex32> = frame.iter().map(|z| z / (1.0 + z.norm_sqr().powi(2)).powf(0.25)).collect();
+    for (snr_db, most) in [(30.0, 0), (10.0, 3)] {
+        let mut wrong = 0;
+        for k in 0..24 {
+            let (doppler, ppm) = ([2e-6, 1e-5, 1e-4][k % 3], [50.0, -50.0, 20.0, -10.0][k / 3 % 4]);
+            let impairments =
+                ImpairmentsConfig { delay: 40.0, carrier_offset: 4e-4, sample_offset_ppm: ppm, ..ImpairmentsConfig::default() };
+            let link = Link { paths: 4, doppler, impairments, snr_db };
+            let (out, status) = follow(&frame, &link.receive(&bent, 400_000, 11 + k as u64));
+            let off = status.delay_samples - (40.0 - 0.4 * ppm);
+            println!(
+                "{snr_db} dB, {doppler:e}, {ppm} ppm: {:.3} ppm, {off:.3} samples, {:.2} dB",
+                status.clock_ppm + ppm,
+                fit_db(&out, 200_000)
+            );
+            wrong += usize::from((status.clock_ppm + ppm).abs() > 1.0 || status.slips > 0 || status.searches > 1 || off.abs() > 0.2);
+        }
+        assert!(wrong <= most, "{wrong} of 24 wrong at {snr_db} dB");
+    }
+}
+
+#[test]
+fn what_is_left_of_one_stream_at_the_end_of_the_other_is_no_gap() {
+    let frame = frame();
+    let rx = received(&frame, 50_000, &ImpairmentsConfig { delay: 40.4, ..ImpairmentsConfig::default() });
+    let tx: Vec<Complex32> = (0..50_000).map(|i| frame[(i + 777) % frame.len()]).collect();
+    let (mut sync, mut out) = (Synchroniser::known(Alignment::only_delay(40.4)), Pairs::default());
+    sync.send(&tx, None);
+    sync.receive(&rx, None);
+    // Whoever asks again after the end gets no other answer.
+    for _ in 0..3 {
+        sync.finish(&mut out).unwrap();
+    }
+    assert_eq!((out.tx.len(), sync.status().gap_samples, sync.status().rim_samples), (rx.len() - 40, 0, 0), "{:?}", sync.status());
+}
+
+/// OFDM that does not repeat.
+fn stream(samples: usize) -> Vec<Complex32> {
+    let mut stream = vec![Complex32::ZERO; samples];
+    Transmitter::new(Config::default(), Source::Continuous).unwrap().fill(&mut stream);
+    stream
+}
+
+#[test]
+fn two_saturated_streams_with_two_clocks_are_followed() {
+    for (seed, ppm) in [(1, 20.0), (2, -50.0), (3, 50.0)] {
+        let tx = stream(600_000);
+        let bent: Vec<Complex32> = tx.iter().map(|z| z / (1.0 + z.norm_sqr().powi(2)).powf(0.25)).collect();
+        let impairments = ImpairmentsConfig { delay: 40.0, carrier_offset: 4e-4, sample_offset_ppm: ppm, ..ImpairmentsConfig::default() };
+        let rx = Link { doppler: 1e-5, impairments, ..Link::default() }.receive(&bent, 599_000, seed);
+        let (mut sync, mut out) = (Synchroniser::search(Options::default()).follow(), Pairs::default());
+        for (tx, rx) in tx.chunks(5000).zip(rx.chunks(5000)) {
+            sync.send(tx, None);
+            sync.receive(rx, None);
+            sync.run(&mut out).unwrap();
+        }
+        sync.finish(&mut out).unwrap();
+        let (status, nmse) = (sync.status(), fit_db(&out, 200_000));
+        println!("{ppm} ppm: {nmse:.2} dB, {status:?}");
+        assert!(
+            (status.clock_ppm + ppm).abs() < 1.0 && status.slips == 0 && status.searches == 1 && nmse < -13.0,
+            "{ppm} ppm: {nmse} dB, {status:?}"
+        );
+        assert!(out.rx.len() > 590_000, "{} pairs", out.rx.len());
+    }
+}
+
+#[test]
+fn what_silence_taught_of_an_amplifier_is_forgotten() {
+    use super::{curve::Curve, probe::Probe};
+    let stream = stream(24_000);
+    let saturated = |z: Complex32| z / (1.0 + z.norm_sqr().powi(2)).powf(0.25);
+    let learn = |curve: &mut Curve, level: f32| {
+        for at in (1..20).map(|k| 512 * k) {
+            let received: Vec<Complex32> = stream[at..at + 512].iter().map(|z| saturated(z * level)).collect();
+            let sent = |place: i64, out: &mut [Complex32]| {
+                out.iter_mut().zip(&stream[(at as i64 + place) as usize..]).for_each(|(out, z)| *out = z * level);
+            };
+            curve.learn(&Probe::new(&received, &Curve::default(), sent).unwrap(), super::probe::grid((0, 1)));
+        }
+    };
+    let (mut first_quiet, mut loud) = (Curve::default(), Curve::default());
+    learn(&mut first_quiet, 1e-4);
+    learn(&mut first_quiet, 1.0);
+    learn(&mut loud, 1.0);
+    let sent: Vec<_> = stream[20_000..24_000].iter().map(|z| crate::dsp::wide(*z)).collect();
+    let bent = loud.bend(&sent);
+    assert_eq!(first_quiet.bend(&sent), bent);
+    let truth = stream[20_000..24_000].iter().map(|z| crate::dsp::wide(saturated(*z)));
+    let (inner, energy) = bent
+        .iter()
+        .zip(truth.clone())
+        .fold((num_complex::Complex64::ZERO, 0.0), |(inner, energy), (b, t)| (inner + b.conj() * t, energy + b.norm_sqr()));
+    let left: f64 = bent.iter().zip(truth.clone()).map(|(b, t)| (t - b * inner / energy).norm_sqr()).sum();
+    let left = db(left, truth.map(|t| t.norm_sqr()).sum());
+    assert!(left < -25.0, "{left} dB");
+}
