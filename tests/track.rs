@@ -87,6 +87,28 @@ fn recordings_are_aligned_tracked_and_reported() {
 }
 
 #[test]
+fn recordings_of_two_clocks_are_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut found = Vec::new();
+    for (name, ppm) in [("one", 0), ("two", 50)] {
+        let scenario =
+            format!("--preset d --doppler 1e-5 --samples 600000 --delay 40 --sample-offset-ppm {ppm} --carrier-offset-hz {}", 50 * ppm);
+        kaflow(directory.path(), &format!("simulate --out {name} {scenario}")).success();
+        let run =
+            kaflow(directory.path(), &format!("track {name}/tx {name}/rx --filter nlms --skip 100000 --json {name}.json --out {name}/o"));
+        let output = run.success().get_output().clone();
+        let (text, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert_eq!((text.contains("clock -"), said.contains("there are two clocks")), (ppm != 0, ppm != 0), "{text}{said}");
+        found.push(json(directory.path().join(format!("{name}.json")))["filters"][0]["nmse_db"].as_f64().unwrap());
+    }
+    println!("{found:?}");
+    assert!(found[0] < -6.0 && found[1] < found[0] + 1.0, "{found:?} dB");
+    kaflow(directory.path(), "track one/tx one/rx --align follow --filter nlms --out f").success();
+    refused(directory.path(), "track one/tx one/rx --align folow", &["align must be auto, follow, none or a delay"]);
+    refused(directory.path(), "cancel one/tx one/rx --align follow --out c", &["align must be auto, none or a delay"]);
+}
+
+#[test]
 fn raw_recordings_give_the_predictions_of_the_bare_filter() {
     use kaflow::filter::Guard;
     use kaflow::filter::registry::{self, Value, Values};

@@ -67,6 +67,9 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let written = report::files(&args.out).into_iter().chain(args.json.clone()).collect();
     let recordings = args.pair.files().into_iter().chain(args.wanted.as_deref()).collect();
     Outputs { recordings, files: written, folder: Some(&args.out), force: args.force, ..Outputs::default() }.check()?;
+    if args.pair.align == Align::Follow {
+        return Err(Error::parameter("align", "auto, none or a delay: what remains stands sample by sample where RX was", "follow"));
+    }
     let sight = Sight { taps: args.filters.taps, advance: args.filters.advance, equalize: false };
     let (source, survey) = input::open(&args.pair.origin(), sight)?;
     let Source::Recordings(tx, rx, _) = source else {
@@ -76,7 +79,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let delay = match args.pair.align {
         Align::None => 0,
         Align::Delay(delay) => delay.round() as i64,
-        Align::Auto => survey.alignment.map_or(0, |a| a.whole()),
+        _ => survey.alignment.map_or(0, |a| a.whole()),
     };
     survey.row(args.skip)?;
     if let Some(cfo) = survey.alignment.map(|a| a.cfo).filter(|cfo| cfo.abs() * survey.total as f64 > 0.5) {

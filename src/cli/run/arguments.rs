@@ -20,7 +20,8 @@ pub(in crate::cli) struct InputArgs {
     /// The channel of what was sent, from 0
     #[arg(long, value_name = "N", default_value = "0", value_parser = whole::<usize>)]
     tx_channel: usize,
-    /// auto finds the delay and the carrier offset; none takes the samples as they are; a number is the delay in samples
+    /// auto finds the delay and the carrier offset, and follows them where they differ at the end; follow always follows, two clocks and lost samples too; none takes the samples as they are; a
+    /// number is the delay in samples
     #[arg(long, default_value = "auto", allow_hyphen_values = true)]
     align: Align,
     /// Use the common part of recordings of different length

@@ -13,7 +13,7 @@ use crate::{
     flowgraphs::track::Source,
     iq::{
         Pair, Pairs, Recording, Synchroniser,
-        align::{Alignment, Options, align_recordings},
+        align::{Alignment, Options, align, align_recordings},
     },
     metrics,
 };
@@ -22,6 +22,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::cli) enum Align {
     Auto,
+    Follow,
     None,
     Delay(f64),
 }
@@ -32,9 +33,10 @@ impl FromStr for Align {
     fn from_str(text: &str) -> Result<Self> {
         match (text, text.parse::<f64>()) {
             ("auto", _) => Ok(Self::Auto),
+            ("follow", _) => Ok(Self::Follow),
             ("none", _) => Ok(Self::None),
             (_, Ok(delay)) if delay.abs() <= 1e12 => Ok(Self::Delay(delay)),
-            _ => Err(Error::parameter("align", "auto, none or a delay in samples", text)),
+            _ => Err(Error::parameter("align", "auto, follow, none or a delay in samples", text)),
         }
     }
 }
@@ -151,15 +153,17 @@ pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Sur
         Align::Delay(delay) => (Synchroniser::known(Alignment::only_delay(delay)), None),
         // What was written in step needs no search.
         Align::Auto if says(&tx, ALIGNED) && says(&rx, ALIGNED) => (Synchroniser::delay(0), None),
-        Align::Auto => {
+        Align::Auto | Align::Follow => {
             let found = align_recordings(&mut tx, &mut rx, Options::default())?;
-            (worth_undoing(found, &look, rx.len()), Some(found))
+            let follow = align == Align::Follow || drifts(&mut tx, &mut rx, &found)?;
+            let sync = if follow { Synchroniser::search(Options::default()).follow() } else { worth_undoing(found, &look, rx.len()) };
+            (sync, Some(found))
         }
     };
     let late = match align {
         Align::None => 0,
         Align::Delay(delay) => delay.round() as i64,
-        Align::Auto => found.map_or(0, |a| a.whole()),
+        Align::Auto | Align::Follow => found.map_or(0, |a| a.whole()),
     };
     let start = |recording: &mut Recording| -> Result<Vec<Complex32>> {
         let samples = recording.read_up_to(LOOK + late.unsigned_abs().min(1 << 20) as usize)?;
@@ -254,6 +258,34 @@ fn look_at((tx, rx): (Vec<Complex32>, Vec<Complex32>), found: usize, sight: Sigh
         waveform: None,
         start: (input, target),
     })
+}
+
+/// Samples at the end of recordings that are aligned by themselves, and by how many the two places may differ: as paths fade, another one may count as the first.
+const END: usize = 1 << 15;
+const ASTRAY: f64 = 3.5;
+
+/// Whether the recordings are further apart at their end than at their start, or nearer: their clocks differ, or samples were lost.
+fn drifts(tx: &mut Recording, rx: &mut Recording, found: &Alignment) -> Result<bool> {
+    let late = found.whole();
+    let (skip_tx, skip_rx) = (late.min(0).unsigned_abs(), late.max(0).unsigned_abs());
+    let pairs = tx.len().saturating_sub(skip_tx).min(rx.len().saturating_sub(skip_rx));
+    let Some(from) = pairs.checked_sub(END as u64).filter(|&from| from > END as u64) else { return Ok(false) };
+    let end = |recording: &mut Recording, skip: u64| {
+        recording.seek(from + skip)?;
+        let samples = recording.read_up_to(END)?;
+        recording.seek(0)?;
+        Ok::<_, Error>(samples)
+    };
+    let (sent, received) = (end(tx, skip_tx)?, end(rx, skip_rx)?);
+    // An end that holds something else tells nothing.
+    let Ok(end) = align(&sent, &received, Options { max_delay: END / 2, samples: END }) else { return Ok(false) };
+    let apart = end.delay - found.fraction();
+    let drifts = apart.abs() > ASTRAY && end.confidence.min(found.confidence) > 0.8;
+    if drifts {
+        let (by, way) = (apart.abs(), if apart < 0.0 { "earlier" } else { "later" });
+        note!("RX comes {by:.1} samples {way} behind TX at the end than at the start: there are two clocks, or samples were lost");
+    }
+    Ok(drifts)
 }
 
 /// What of an alignment is worth undoing: where it would make no difference the samples stay as they were recorded. Levels always do.
