@@ -193,9 +193,9 @@ where
 
     /// Continues from a snapshot, to the bit. On an error nothing has changed.
     pub(crate) fn resume(&mut self, snapshot: &[u8]) -> crate::Result<()> {
-        let (tracker, series, taps): (Vec<u8>, Series, Option<TapHistory>) = crate::state::decode("track", snapshot)?;
+        let (tracker, series, gap_samples, taps): (Vec<u8>, Series, u64, Option<TapHistory>) = crate::state::decode("track", snapshot)?;
         self.core.tracker.restore(&tracker)?;
-        self.core.series = series;
+        (self.core.series, self.core.gap_samples) = (series, gap_samples);
         if let (Some(observed), Some(taps)) = (&mut self.core.observed, taps) {
             observed.taps = taps;
         }

@@ -87,7 +87,7 @@ impl<T: Tracker<f32>> Core<T> {
     pub(super) fn snapshot(&mut self) -> crate::Result<()> {
         if let Some((_, keep)) = &mut self.keep {
             let taps = self.observed.as_ref().map(|o| &o.taps);
-            let state = crate::state::encode("track", &(self.tracker.save()?, &self.series, taps))?;
+            let state = crate::state::encode("track", &(self.tracker.save()?, &self.series, self.gap_samples, taps))?;
             keep(Snapshot { samples: self.series.samples(), state })?;
         }
         Ok(())

@@ -270,6 +270,29 @@ fn snapshots_fall_on_their_samples_and_resume_to_the_bit() {
 }
 
 #[test]
+fn a_run_that_goes_on_knows_what_it_had_lost_before() {
+    let (tx, rx) = pair(12, 9000);
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let keep = kept.clone();
+    let observed = || Track::<_, In, Out>::with_buffers(nlms()).observed();
+    let mut block = Mocker::new(observed().snapshots(4000, move |s| {
+        keep.lock().unwrap().push(s);
+        Ok(())
+    }));
+    block.tx().set(tx[..4000].to_vec());
+    block.rx().set_with_tags(rx[..4000].to_vec(), vec![ItemTag { index: 1000, tag: gap(300) }]);
+    block.prediction().reserve(4000);
+    block.error().reserve(4000);
+    block.run();
+    let mut resumed = observed();
+    resumed.resume(&kept.lock().unwrap()[0].state).unwrap();
+    let mut resumed = Mocker::new(resumed);
+    feed(&mut resumed, &tx[4000..], &rx[4000..], || 500);
+    resumed.deinit();
+    assert_eq!(resumed.summary().stretch.unwrap().start, 4300);
+}
+
+#[test]
 fn samples_that_are_not_numbers_pass_through_and_poison_nothing() {
     let (mut tx, mut rx) = pair(11, 3000);
     tx[100].re = f32::NAN;
