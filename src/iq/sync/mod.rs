@@ -105,7 +105,7 @@ impl Synchroniser {
             gain: lock.as_ref().map_or(0.0, |l| l.alignment.gain),
             ..Status::default()
         };
-        Self {
+        let mut sync = Self {
             reference,
             received: Line::default(),
             lock,
@@ -123,7 +123,9 @@ impl Synchroniser {
             spare: Vec::new(),
             done: false,
             status,
-        }
+        };
+        sync.tell();
+        sync
     }
 
     /// Two streams in a place that is known.
