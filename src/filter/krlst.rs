@@ -26,6 +26,7 @@ pub(super) const RECIPE: Recipe = Recipe {
         BUDGET.preset(Preset::Is(100.0)),
     ],
     likelihood: None,
+    covariance: |s, _| s.number(BUDGET.name).unwrap_or(0.0),
     look: (Hue::Green, Dash::Solid),
     make: Make::Filter(build, build),
 };

@@ -88,6 +88,7 @@ pub(super) const RLS: Recipe = Recipe {
     reference: "Plackett 1950",
     parameters: &[LAMBDA.preset(Preset::Is(0.98)), REGULARIZATION],
     likelihood: None,
+    covariance: |_, taps| taps as f64,
     look: (Hue::Grey, Dash::Dashed),
     make: Make::Filter(build_rls, build_rls),
 };
@@ -190,6 +191,7 @@ pub(super) const KALMAN: Recipe = Recipe {
     reference: "Kalman 1960",
     parameters: &[LAMBDA.preset(Preset::Is(0.9999)).within(below_one(1e-7, 1e-2)), PROCESS_NOISE, NOISE.preset(Preset::Power(0.05))],
     likelihood: Some(Likelihood::Exact),
+    covariance: |_, taps| taps as f64,
     look: (Hue::Olive, Dash::Mixed),
     make: Make::Filter(build_kalman, build_kalman),
 };

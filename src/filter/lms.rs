@@ -18,6 +18,7 @@ pub(super) const RECIPE: Recipe = Recipe {
     // Weights do not grow, so nothing needs a budget; the ratio normalises itself, a fixed eta would diverge on large inputs.
     parameters: &[ETA.preset(Preset::Off), RATIO.preset(Preset::PerPower(1.0)), BUDGET.preset(Preset::Off), FLOOR],
     likelihood: Some(Likelihood::Features),
+    covariance: |_, _| 0.0,
     look: (Hue::Grey, Dash::Dotted),
     make: Make::Filter(build, build),
 };

@@ -19,6 +19,7 @@ pub(super) const RECIPE: Recipe = Recipe {
         REGULARIZATION,
     ],
     likelihood: None,
+    covariance: |s, taps| taps as f64 * (s.number("order").unwrap_or(0.0) + 1.0) / 2.0,
     look: (Hue::Wine, Dash::Dashed),
     make: Make::Filter(build, build),
 };

@@ -19,6 +19,7 @@ pub(super) const RECIPE: Recipe = Recipe {
         REGULARIZATION.preset(Preset::Power(1e-6)).within(scaled(1e-6, 10.0, Unit::InputPower)),
     ],
     likelihood: None,
+    covariance: |_, _| 0.0,
     look: (Hue::Grey, Dash::Solid),
     make: Make::Filter(build, build),
 };

@@ -14,8 +14,9 @@ pub(super) const KLMS: Recipe = Recipe {
     aliases: &[],
     about: "kernel least mean squares",
     reference: "Liu, Pokharel, Principe 2008",
-    parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, ETA, RATIO, THREADS],
+    parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, ETA, RATIO, WORKERS],
     likelihood: Some(Likelihood::Features),
+    covariance: |_, _| 0.0,
     look: (Hue::Sky, Dash::Solid),
     make: Make::Filter(build_klms, build_klms),
 };
@@ -36,8 +37,9 @@ pub(super) const FKLMS: Recipe = Recipe {
     aliases: &[],
     about: "KLMS that forgets",
     reference: "Park, Seth, Van Vaerenbergh 2013",
-    parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, ETA, RATIO, LAMBDA.hammerstein(Preset::Is(0.997)), THREADS],
+    parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, ETA, RATIO, LAMBDA.hammerstein(Preset::Is(0.997)), WORKERS],
     likelihood: Some(Likelihood::Features),
+    covariance: |_, _| 0.0,
     look: (Hue::Blue, Dash::Solid),
     make: Make::Filter(build_fklms, build_fklms),
 };
@@ -72,8 +74,9 @@ pub(super) const NORMA: Recipe = Recipe {
     aliases: &[],
     about: "stochastic gradient descent with a ridge",
     reference: "Kivinen, Smola, Williamson 2004",
-    parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, ETA, RATIO, RIDGE, THREADS],
+    parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, ETA, RATIO, RIDGE, WORKERS],
     likelihood: None,
+    covariance: |_, _| 0.0,
     look: (Hue::Pink, Dash::Dashed),
     make: Make::Filter(build_norma, build_norma),
 };
@@ -102,6 +105,7 @@ pub(super) const QKLMS: Recipe = Recipe {
     reference: "Chen, Zhao, Zhu, Principe 2012",
     parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, ETA, RATIO, EPSILON],
     likelihood: None,
+    covariance: |_, _| 0.0,
     look: (Hue::Orange, Dash::Solid),
     make: Make::Filter(build_qklms, build_qklms),
 };
@@ -137,6 +141,7 @@ pub(super) const POISSON: Recipe = Recipe {
         OFFSET.preset(Preset::Is(0.0)),
     ],
     likelihood: None,
+    covariance: |_, _| 0.0,
     look: (Hue::Blue, Dash::Dashed),
     make: Make::Counts(build_poisson),
 };
@@ -162,6 +167,7 @@ pub(super) const BERNOULLI: Recipe = Recipe {
         OFFSET.preset(Preset::Is(0.0)),
     ],
     likelihood: None,
+    covariance: |_, _| 0.0,
     look: (Hue::Orange, Dash::Dashed),
     make: Make::Bits(build_bernoulli),
 };
@@ -178,6 +184,7 @@ pub(super) const MULTINOMIAL: Recipe = Recipe {
     reference: "after Park, Seth, Van Vaerenbergh 2013",
     parameters: &[KERNEL, SIGMA, DEGREE, BUDGET, FLOOR, PROCESS_NOISE.preset(Preset::Is(6.0)), LAMBDA.preset(Preset::Is(1.0)), OFFSET],
     likelihood: None,
+    covariance: |_, _| 0.0,
     look: (Hue::Pink, Dash::Dotted),
     make: Make::Classes(build_multinomial),
 };

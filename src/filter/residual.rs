@@ -27,16 +27,18 @@ pub(super) const RECIPE: Recipe = Recipe {
         BUDGET.preset(Preset::Is(500.0)),
     ],
     likelihood: None,
+    covariance: |_, _| 0.0,
     look: (Hue::Indigo, Dash::Dashed),
     make: Make::Tracker(build),
 };
 
 /// The first stage is as it comes; the parameters are those of the second.
 fn build(s: &Settings, taps: usize) -> Result<Box<dyn Tracker<f32>>> {
-    let first = registry::recipe(s.name("first"))?.settle(&Values::new(), s.spread())?;
+    let first = registry::recipe(s.name("first"))?.settle_stream(&Values::new(), s.spread(), taps)?.advanced(s.advance());
     let second = registry::recipe(s.name("second"))?;
     let given = s.values().iter().filter(|(name, _)| second.has(name)).map(|(name, value)| (name.clone(), value.clone()));
-    let second = second.settle(&given.collect(), s.spread())?;
+    // Errors of the first come in no stream that a kernel over taps was made for.
+    let second = second.settle(&given.collect(), s.spread())?.advanced(s.advance());
     Ok(Box::new(Residual::new(registry::tracker(&first, taps)?, registry::tracker(&second, taps)?)))
 }
 

@@ -41,7 +41,7 @@ fn sliding<T: Real>(bencher: Bencher, (budget, taps): (usize, usize)) {
 
 #[divan::bench(args = [1, 2])]
 fn threads(bencher: Bencher, threads: usize) {
-    stream::<f32>(bencher, "fklms", 4, &[("budget", 2000.0), ("threads", threads as f64)]);
+    stream::<f32>(bencher, "fklms", 4, &[("budget", 2000.0), ("workers", threads as f64)]);
 }
 
 #[divan::bench(args = [4, 16], types = [f32, f64])]

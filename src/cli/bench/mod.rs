@@ -207,7 +207,7 @@ impl Bench {
             let mut trackers = Vec::new();
             for &n in &counts {
                 let mut tracker = fklms(*budget, 4)?;
-                tracker.set("threads", n as f64)?;
+                tracker.set("workers", n as f64)?;
                 trackers.push(tracker);
             }
             let mut contestants: Vec<&mut dyn Contestant> = trackers.iter_mut().map(|t| t as _).collect();

@@ -27,15 +27,9 @@ fn fit<'a>(settings: impl IntoIterator<Item = &'a Settings>, taps: usize, availa
 
 /// About as many bytes as a filter takes, rather more: centres, and what grows with the square of the weights.
 fn bytes(settings: &Settings, taps: usize) -> f64 {
-    let (taps, number) = (taps as f64, |name: &str| settings.number(name).unwrap_or(0.0));
-    let budget = number("budget");
-    let weights = match settings.recipe().name {
-        "rls" | "kalman" => taps,
-        "mp-rls" => taps * (number("order") + 1.0) / 2.0,
-        "krlst" => budget,
-        _ => 0.0,
-    };
-    32.0 * weights * weights + budget * (16.0 * taps + 80.0)
+    let budget = settings.number("budget").unwrap_or(0.0);
+    let weights = (settings.recipe().covariance)(settings, taps);
+    32.0 * weights * weights + budget * (16.0 * taps as f64 + 80.0)
 }
 
 /// Bytes that can be had, where the system tells: of the machine, of the group of processes that this one is in, or of this process.

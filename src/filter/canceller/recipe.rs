@@ -17,6 +17,7 @@ pub(in crate::filter) const RECIPE: Recipe = Recipe {
         log(1e4, 1e8),
     )],
     likelihood: None,
+    covariance: |_, _| 0.0,
     look: (Hue::Olive, Dash::Solid),
     make: Make::Tracker(build),
 };

@@ -15,6 +15,7 @@ pub(in crate::filter) const RECIPE: Recipe = Recipe {
         Parameter::number("evidence", "what remains of the ensemble's evidence for a member after a sample", Preset::Is(0.99), None),
     ],
     likelihood: None,
+    covariance: |_, _| 0.0,
     look: (Hue::Vermillion, Dash::Solid),
     make: Make::Tracker(build),
 };

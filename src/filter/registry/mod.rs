@@ -74,6 +74,8 @@ pub struct Recipe {
     pub(crate) parameters: &'static [Parameter],
     /// How its variances follow from the likelihood of the state-space model, where they do.
     pub(crate) likelihood: Option<Likelihood>,
+    /// About how many weights share one covariance matrix, of so many complex numbers: what it takes of memory besides its centres.
+    pub(crate) covariance: fn(&Settings, usize) -> f64,
     /// How it is drawn: alike in every picture, and unlike the others.
     pub(crate) look: (Hue, Dash),
     /// How it is built.
@@ -202,9 +204,9 @@ pub fn tracker<T: Real>(settings: &Settings, taps: usize) -> Result<Box<dyn Trac
         Make::Tracker(single) => same(single(settings, taps)?).ok_or_else(|| precision(settings))?,
         _ => filter(settings, taps)?.on_stream(),
     };
-    // Threads are a matter of the stream: the filter on vectors knows none.
-    if let Some(threads) = settings.optional("workers")? {
-        tracker.set("threads", threads)?;
+    // Workers are a matter of the stream: the filter on vectors knows none.
+    if let Some(workers) = settings.optional(shared::WORKERS.name)? {
+        tracker.set(shared::WORKERS.name, workers)?;
     }
     Ok(tracker)
 }

@@ -41,7 +41,7 @@ pub(crate) const BUDGET: Parameter =
     Parameter::number("budget", "most centres that are kept; the oldest one goes", Preset::Unlimited, None);
 pub(crate) const FLOOR: Parameter =
     Parameter::number("floor", "centres whose effective coefficient falls below this go", Preset::Off, None);
-pub(crate) const THREADS: Parameter =
+pub(crate) const WORKERS: Parameter =
     Parameter::number("workers", "threads for one stream through klms, fklms or norma with a large budget", Preset::Off, None);
 pub(crate) const REGULARIZATION: Parameter = Parameter::number(
     "regularization",

@@ -18,6 +18,7 @@ use self::distances::Distances;
 use self::far::{Far, LEAST};
 use self::lags::{Lags, Triangle};
 use self::pairs::Pairs;
+use super::registry::shared::WORKERS;
 use super::{Adaptive, Filter, GaussianKernelFilter, Portrait, Tracker, Weight, check_lengths, finite, require, state};
 use crate::kernel::Kernel;
 use crate::simd::BLOCK;
@@ -271,11 +272,17 @@ impl<T: Real, K: Kernel<T>, L: Lags<T>> Adaptive for Sliding<T, K, L> {
     }
 
     fn set(&mut self, name: &str, value: f64) -> Result<()> {
-        if name == "threads" {
+        if name == WORKERS.name {
             require(value >= 1.0 && value.fract() == 0.0, name, "a whole number, at least 1", value)?;
-            return self.set_threads(value as usize);
+            return self.set_workers(value as usize);
         }
-        self.filter.set(name, value)?;
+        self.filter.set(name, value).map_err(|error| match error {
+            Error::NotApplicable { filter, name, mut known } => {
+                known.push(WORKERS.name.into());
+                Error::NotApplicable { filter, name, known }
+            }
+            other => other,
+        })?;
         if name == "budget" {
             self.shrink(value as usize);
         }

@@ -7,30 +7,31 @@ use super::Sliding;
 use super::far::{DEPTH, Far, JOB, LEAST};
 use super::lags::Lags;
 use crate::filter::Filter;
+use crate::filter::registry::shared::WORKERS;
 use crate::kernel::Kernel;
 use crate::simd::{BLOCK, GROUP};
 use crate::{Error, Real, Result};
 
 impl<T: Real, K: Kernel<T>, L: Lags<T>> Sliding<T, K, L> {
-    /// Spreads the lags over `threads` threads, this one included. Results stay the same to rounding; it pays from some thousand centres on.
+    /// Spreads the lags over `workers` threads, this one included. Results stay the same to rounding; it pays from some thousand centres on.
     ///
     /// An error where the budget is too small to be spread, or the system has no thread left.
-    pub(super) fn set_threads(&mut self, threads: usize) -> Result<()> {
+    pub(super) fn set_workers(&mut self, workers: usize) -> Result<()> {
         let most = self.budget / LEAST;
-        if threads == 0 || (threads > 1 && threads > most) {
+        if workers == 0 || (workers > 1 && workers > most) {
             let expected = format!("1 or, with this budget, at most {}", most.max(1));
-            return Err(Error::parameter("threads", expected, threads));
+            return Err(Error::parameter(WORKERS.name, expected, workers));
         }
         let (taps, budget, gamma) = (self.filter.taps(), self.budget, self.gamma);
         // Whole groups, so that the ranges meet without a gap.
-        let near = if threads == 1 { budget } else { (budget / threads).next_multiple_of(GROUP) };
-        let share = ((budget - near) / threads.saturating_sub(1).max(1)).next_multiple_of(GROUP).max(GROUP);
+        let near = if workers == 1 { budget } else { (budget / workers).next_multiple_of(GROUP) };
+        let share = ((budget - near) / workers.saturating_sub(1).max(1)).next_multiple_of(GROUP).max(GROUP);
         let lags = L::new(taps, 1, near, budget, gamma);
         let far = (near + 1..=budget).step_by(share);
         let far = far.map(|first| Far::new(L::new(taps, first, budget.min(first + share - 1), budget, gamma)));
         let far = far
             .collect::<std::io::Result<Vec<_>>>()
-            .map_err(|e| Error::parameter("threads", "as many as the system can start", format!("{threads} ({e})")))?;
+            .map_err(|e| Error::parameter(WORKERS.name, "as many as the system can start", format!("{workers} ({e})")))?;
         let samples: Vec<_> = self.samples().collect();
         let (numbers, reached, count) = self.carried();
         self.lags = lags;

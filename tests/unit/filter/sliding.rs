@@ -117,7 +117,7 @@ fn threads_change_nothing_but_rounding<K: Kernel<f32>, L: Lags<f32>>(filter: imp
     rx[4100].re = f32::NAN;
     let run = |threads: usize, cut: usize| {
         let mut sliding = filter(1500, 3);
-        sliding.set("threads", threads as f64).unwrap();
+        sliding.set("workers", threads as f64).unwrap();
         let mut p = vec![Complex::zero(); tx.len()];
         for ((tx, rx), p) in tx.chunks(cut).zip(rx.chunks(cut)).zip(p.chunks_mut(cut)) {
             sliding.track(tx, rx, p, None);
@@ -139,11 +139,11 @@ fn threads_change_nothing_but_rounding<K: Kernel<f32>, L: Lags<f32>>(filter: imp
         first.track(&tx[..3000], &rx[..3000], &mut p, None);
         for others in 1..=4 {
             let mut second = filter(1500, 3);
-            second.set("threads", others as f64).unwrap();
+            second.set("workers", others as f64).unwrap();
             second.restore(&saved).unwrap();
             let mut third = filter(1500, 3);
             third.restore(&saved).unwrap();
-            third.set("threads", others as f64).unwrap();
+            third.set("workers", others as f64).unwrap();
             for mut restored in [second, third] {
                 assert!(!restored.tracker().direct && restored.size() == first.size());
                 let mut q = vec![Complex::zero(); 3000];
@@ -153,8 +153,8 @@ fn threads_change_nothing_but_rounding<K: Kernel<f32>, L: Lags<f32>>(filter: imp
             }
         }
     }
-    assert!(filter(100, 3).set("threads", 2.0).is_err());
-    assert!(filter(1500, 3).set("threads", 0.5).is_err());
+    assert!(filter(100, 3).set("workers", 2.0).is_err());
+    assert!(filter(1500, 3).set("workers", 0.5).is_err());
 }
 
 #[test]
