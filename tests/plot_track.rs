@@ -140,6 +140,11 @@ fn a_run_that_goes_on_shows_the_taps_from_the_start() {
     let read = |folder: &str| fs::read_to_string(directory.path().join(folder).join("taps.csv")).unwrap();
     assert_eq!(read("whole"), read("again"));
     assert!(read("whole").lines().count() > 400);
+    // In another place it would be another run.
+    let elsewhere = track.replace("--align none", "--align 3 --resume --out c");
+    let refused = Command::new(cargo_bin!("kaflow")).current_dir(directory.path()).args(elsewhere.split(' ')).assert().code(2);
+    let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(said.contains("belongs to another run"), "{said}");
 }
 
 #[test]

@@ -81,6 +81,10 @@ fn recordings_are_aligned_tracked_and_reported() {
     for file in ["nlms-prediction.sigmf-data", "qklms-error.sigmf-meta", "nmse.csv"] {
         assert!(directory.path().join("out").join(file).metadata().unwrap().len() > 100, "{file}");
     }
+    assert_eq!(found["alignment"]["method"], "auto");
+    kaflow(directory.path(), "track tx.sigmf-meta rx.sigmf-meta --align 50 --filter nlms --json told.json").success();
+    let told = &json(directory.path().join("told.json"))["alignment"];
+    assert_eq!((&told["method"], &told["delay"], &told["searches"]), (&"given".into(), &50.0.into(), &0.into()), "{told}");
     refused(directory.path(), &format!("{two} --json a.json"), &["a.json", "--force"]);
     refused(directory.path(), &format!("{two} --out out"), &["out", "--force"]);
     kaflow(directory.path(), &format!("{two} --json a.json --force")).success();

@@ -205,7 +205,7 @@ fn clipping(survey: &Survey) -> String {
 
 fn print_alignment(found: &Alignment, rate: Option<f64>) {
     let paths = if found.peak > 0.0 { format!("; the strongest path comes {} later", found.peak) } else { String::new() };
-    let advance = if found.advance > 0 { format!("; look ahead by {}", found.advance) } else { String::new() };
+    let advance = if found.advance > 0 { format!("; advance {}", found.advance) } else { String::new() };
     line("delay", format!("{:.3} samples{paths}{advance}", found.delay));
     let hertz = rate.map_or(String::new(), |rate| format!(", {}", si(found.cfo_hz(rate), "Hz")));
     line("carrier", format!("{:.4e} cycles per sample{hertz}", found.cfo));

@@ -55,7 +55,7 @@ fn the_command_writes_reports_and_a_recording_that_tracks_to_the_same_figures() 
     assert_eq!(pair.rx.gaps().map(|gap| gap.length).sum::<u64>(), found["gap_samples"].as_u64().unwrap());
     assert!(pair.rx.meta().global.extra["core:hw"].as_str().unwrap().contains("kaflow-testbed"));
     // The report tells what was found and what was read back.
-    assert!(found["alignment"]["method"] == "auto" && found["alignment"]["carrier_hz"].is_number(), "{found}");
+    assert!(found["alignment"]["method"] == "follow" && found["alignment"]["carrier_hz"].is_number(), "{found}");
     let level = found["signal"]["level_dbfs"].as_f64().unwrap();
     assert!((-40.0..-5.0).contains(&level) && found["signal"]["clipped_samples"] == 0, "{found}");
     assert!(found["tx"]["gain_db"] == 50.0 && found["rx"]["gain_db"] == 28.0 && found["rate_hz"] == 5e6, "{found}");

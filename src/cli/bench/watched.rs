@@ -37,20 +37,7 @@ pub(super) fn cost(time: Duration) -> Result<Cost> {
         settings.push(settled);
         run.push(Filter::new(choice.recipe.name, tracker));
     }
-    let subject = Subject {
-        source: survey.source,
-        facts: Vec::new(),
-        level: None,
-        sample_rate: survey.sample_rate,
-        real: survey.real,
-        waveform: survey.waveform,
-        alignment: survey.alignment,
-        taps: sight.taps,
-        advance: survey.advance,
-        skip: 0,
-        equalize: false,
-        settings,
-    };
+    let subject = Subject::new(survey, sight, 0, settings);
     let args = ServeArgs { serve: Some(([127, 0, 0, 1], 0).into()), keep: None };
     let mut dashboard = Dashboard::open(&args, &subject, Ends::default())?.ok_or_else(|| Error::Data("nothing is served".into()))?;
     let (stop, url) = (Arc::new(AtomicBool::new(false)), dashboard.url().to_owned());
@@ -58,7 +45,7 @@ pub(super) fn cost(time: Duration) -> Result<Cost> {
         let stop = stop.clone();
         move || view(&url, &stop)
     });
-    let plan = Plan { filters: vec![run], advance: survey.advance, ..Plan::default() };
+    let plan = Plan { filters: vec![run], advance: subject.advance, ..Plan::default() };
     let watch = Watch { time: Some(time), every: dashboard::EVERY, ..Watch::new(&stop) };
     // Rates, and whether somebody looked; the present phase: since when, from which sample, with whom.
     let (mut rates, mut phase) = (Vec::new(), (Instant::now(), 0, false));

@@ -76,11 +76,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         return Err(Error::Data("TX is one frame that was repeated: cancel needs all that was sent, as long as RX".into()));
     };
     // The streams keep their samples: a fraction of a delay is the canceller's business.
-    let delay = match args.pair.align {
-        Align::None => 0,
-        Align::Delay(delay) => delay.round() as i64,
-        _ => survey.alignment.map_or(0, |a| a.whole()),
-    };
+    let delay = survey.late;
     survey.row(args.skip)?;
     if let Some(cfo) = survey.alignment.map(|a| a.cfo).filter(|cfo| cfo.abs() * survey.total as f64 > 0.5) {
         note!("a carrier offset of {cfo:.2e} cycles a sample stays in: cancelling works best where both have one clock");

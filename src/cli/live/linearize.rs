@@ -98,7 +98,7 @@ impl LinearizeArgs {
         if self.wanted() { asked.min(QUEUE) } else { asked }
     }
 
-    /// How many of the taps reach ahead: a coupler's answer begins with the sample itself.
+    /// How many samples past the predicted one the taps reach: a coupler's answer begins with the sample itself.
     pub(super) fn advance(&self) -> Option<usize> {
         (self.linearize == Some(Way::Coupler)).then_some(0)
     }

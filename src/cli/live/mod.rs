@@ -19,9 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use super::interrupt;
+use super::json::number;
 use super::receive::Listener;
 use super::run::{
     Sent, Subject, Waveform,
@@ -186,17 +185,11 @@ impl Session<'_> {
         let budgets = self.args.radio.channel.iter().flat_map(|_| settings.iter().map(|s| s.number("budget").ok())).collect();
         let mut subject = Subject {
             source: read_back::ends(config),
-            level: None,
             facts: read_back::facts(config, &radio),
             sample_rate: Some(rate),
             real: false,
             waveform: self.waveform.clone().map(|config| Waveform { config, sent: Sent::Repeated(self.frame.known.clone()) }),
-            alignment: None,
-            taps: sight.taps,
-            advance: survey.advance,
-            skip: self.args.output.skip,
-            equalize: false,
-            settings,
+            ..Subject::new(survey, sight, self.args.output.skip, settings)
         };
         let record = self.args.record.as_deref();
         let record = record.map(|folder| recorder::Recorder {
@@ -218,7 +211,7 @@ impl Session<'_> {
         let plan = Plan {
             record: record.as_ref().map(|record| record.received()).transpose()?.or_else(|| recorder.map(IqSink::switched)),
             filters: channels,
-            advance: survey.advance,
+            advance: subject.advance,
             samples,
             receive: self.listener.as_ref().map(|listener| listener.block(rate)).transpose()?,
             linearize: self.linearizing.as_ref().and_then(|linearizing| linearizing.closed.take()),
@@ -251,7 +244,7 @@ impl Session<'_> {
         subject.level = Some((health.rx.mean_dbfs(), health.rx.peak_dbfs(), health.rx.clipped()));
         subject.facts.extend(self.listener.iter().map(|listener| ("packets", listener.figures())));
         subject.facts.extend(self.linearizing.iter().map(|linearizing| (linearize::FACT, linearizing.figures(&health))));
-        subject.facts.push(("radio", health.figures().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()));
+        subject.facts.push(("radio", health.figures().into_iter().map(|(name, value)| (name.to_owned(), number(value))).collect()));
         // What the synchroniser never saw: the last gap. A device that waits for its reader has read on behind the last sample that was asked for.
         if !config.patient {
             let lost = health.gap_samples.load(Ordering::Relaxed);

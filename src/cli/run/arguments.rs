@@ -64,7 +64,7 @@ pub(in crate::cli) struct FilterArgs {
     /// Samples that the filters look at
     #[arg(long, value_name = "N", default_value = "4", value_parser = whole::<usize>)]
     pub(in crate::cli) taps: usize,
-    /// How many of the taps reach ahead (default: what the alignment finds, half of them with --equalize)
+    /// How many samples past the predicted one the taps reach (default: what the alignment finds, half of the taps with --equalize)
     #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     pub(in crate::cli) advance: Option<usize>,
     #[command(flatten)]

@@ -41,6 +41,17 @@ impl FromStr for Align {
     }
 }
 
+impl std::fmt::Display for Align {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Follow => f.write_str("follow"),
+            Self::None => f.write_str("none"),
+            Self::Delay(delay) => write!(f, "{delay}"),
+        }
+    }
+}
+
 /// What the streams are made of.
 pub(in crate::cli) enum Origin {
     Bed(Box<Scenario>),
@@ -86,7 +97,11 @@ pub(in crate::cli) struct Survey {
     /// Whether all imaginary parts are zero.
     pub(in crate::cli) real: bool,
     pub(in crate::cli) sample_rate: Option<f64>,
+    /// How the streams are brought into step, and what a search before the run found.
+    pub(in crate::cli) align: Align,
     pub(in crate::cli) alignment: Option<Alignment>,
+    /// By how many samples the received stream is late, to the nearest.
+    pub(in crate::cli) late: i64,
     /// Taps behind the predicted sample.
     pub(in crate::cli) advance: usize,
     /// Pairs there will be, those in gaps not counted off.
@@ -147,17 +162,19 @@ pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Sur
         let sync = Synchroniser::repeated(frame)?;
         return Ok((Source::Repeated(if says(&rx, ONE_CLOCK) { sync.one_clock() } else { sync }, rx), survey));
     }
-    let (sync, found) = match align {
-        Align::None => (Synchroniser::delay(0), None),
-        Align::Delay(delay) if delay.fract() == 0.0 => (Synchroniser::delay(delay as i64), None),
-        Align::Delay(delay) => (Synchroniser::known(Alignment::only_delay(delay)), None),
+    let (align, sync, found) = match align {
         // What was written in step needs no search.
-        Align::Auto if says(&tx, ALIGNED) && says(&rx, ALIGNED) => (Synchroniser::delay(0), None),
+        Align::Auto if says(&tx, ALIGNED) && says(&rx, ALIGNED) => (Align::None, Synchroniser::delay(0), None),
+        Align::None => (align, Synchroniser::delay(0), None),
+        Align::Delay(delay) if delay.fract() == 0.0 => (align, Synchroniser::delay(delay as i64), None),
+        Align::Delay(delay) => (align, Synchroniser::known(Alignment::only_delay(delay)), None),
         Align::Auto | Align::Follow => {
             let found = align_recordings(&mut tx, &mut rx, Options::default())?;
-            let follow = align == Align::Follow || drifts(&mut tx, &mut rx, &found)?;
-            let sync = if follow { Synchroniser::search(Options::default()).follow() } else { worth_undoing(found, &look, rx.len()) };
-            (sync, Some(found))
+            if align == Align::Follow || drifts(&mut tx, &mut rx, &found)? {
+                (Align::Follow, Synchroniser::search(Options::default()).follow(), Some(found))
+            } else {
+                (align, worth_undoing(found, &look, rx.len()), Some(found))
+            }
         }
     };
     let late = match align {
@@ -180,8 +197,16 @@ pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Sur
         return Err(Error::Data(format!("the recordings do not overlap at a delay of {late} samples")));
     }
     let pairs = (pairs.tx, pairs.rx);
-    let survey =
-        Survey { sample_rate, alignment: found, total, source, channels, ..look_at(pairs, found.map_or(0, |a| a.advance), sight)? };
+    let survey = Survey {
+        sample_rate,
+        align,
+        alignment: found,
+        late,
+        total,
+        source,
+        channels,
+        ..look_at(pairs, found.map_or(0, |a| a.advance), sight)?
+    };
     let total = survey.total.saturating_sub(survey.advance as u64);
     Ok((Source::Recordings(tx, rx, sync), Survey { total, ..survey }))
 }
@@ -230,7 +255,7 @@ pub(in crate::cli) fn of_frame(frame: &[Complex32], sight: Sight) -> Result<Surv
     let advance = sight.advance.unwrap_or(sight.taps / 2);
     let start = &frame[..frame.len().min(LOOK)];
     let (power, real) = (metrics::power(frame), frame.iter().all(|z| z.im == 0.0));
-    Ok(Survey { power, real, advance, ..look_at((start.to_vec(), start.to_vec()), 0, sight)? })
+    Ok(Survey { power, real, align: Align::Follow, advance, ..look_at((start.to_vec(), start.to_vec()), 0, sight)? })
 }
 
 /// What the start of streams that are in step says.
@@ -250,7 +275,9 @@ fn look_at((tx, rx): (Vec<Complex32>, Vec<Complex32>), found: usize, sight: Sigh
         power,
         real,
         sample_rate: None,
+        align: Align::None,
         alignment: None,
+        late: 0,
         advance,
         total: 0,
         channels: [(0, 1); 2],

@@ -15,6 +15,7 @@ mod signal;
 
 use std::sync::Arc;
 
+use self::input::{Align, Sight, Survey};
 use crate::blocks::{Stretch, Summary};
 use crate::filter::registry::Settings;
 use crate::flowgraphs::track::Outcome;
@@ -33,7 +34,8 @@ pub(super) struct Subject {
     /// Whether all imaginary parts are zero.
     pub(super) real: bool,
     pub(super) waveform: Option<Waveform>,
-    /// What a search found before the run.
+    /// How the streams are brought into step, and what a search found before the run.
+    pub(super) align: Align,
     pub(super) alignment: Option<Alignment>,
     pub(super) taps: usize,
     /// Taps behind the predicted sample.
@@ -42,6 +44,29 @@ pub(super) struct Subject {
     pub(super) equalize: bool,
     /// Parameters of each filter of a channel.
     pub(super) settings: Vec<Settings>,
+}
+
+impl Subject {
+    /// Streams as they were seen before the run.
+    pub(super) fn new(survey: Survey, sight: Sight, skip: u64, settings: Vec<Settings>) -> Self {
+        let Survey { source, sample_rate, real, waveform, align, alignment, advance, .. } = survey;
+        let Sight { taps, equalize, .. } = sight;
+        Self {
+            source,
+            level: None,
+            facts: Vec::new(),
+            sample_rate,
+            real,
+            waveform,
+            align,
+            alignment,
+            taps,
+            advance,
+            skip,
+            equalize,
+            settings,
+        }
+    }
 }
 
 /// The OFDM waveform that was sent.

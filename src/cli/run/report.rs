@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Subject, Tracked,
     arguments::OutputArgs,
+    input::Align,
     pictures::{self, Picture},
     ranked, signal,
 };
@@ -146,14 +147,19 @@ fn json(subject: &Subject, outcome: &Outcome, filters: &[Tracked<'_>], figures: 
     let mut alignment = subject.alignment.as_ref().and_then(|a| serde_json::to_value(a).ok()).unwrap_or_else(|| json!({}));
     if let (Value::Object(map), Some(sync)) = (&mut alignment, outcome.sync.first()) {
         let (delay, cfo) = found(subject, sync);
-        let searched = subject.alignment.is_some() || sync.searches > 0;
-        map.insert("method".into(), json!(if searched { "auto" } else { "none" }));
+        map.insert(
+            "method".into(),
+            match subject.align {
+                Align::Delay(_) => json!("given"),
+                align => json!(align.to_string()),
+            },
+        );
         map.insert("delay".into(), json!(delay));
         map.insert("cfo".into(), json!(cfo));
         map.insert("carrier_hz".into(), json!(subject.sample_rate.map(|rate| cfo * rate)));
         map.insert("clock_ppm".into(), json!(sync.clock_ppm));
         map.insert("searches".into(), json!(sync.searches));
-        map.insert("taps_ahead".into(), json!(subject.advance));
+        map.insert("advance".into(), json!(subject.advance));
     }
     let filters: Vec<_> = filters
         .iter()
@@ -209,7 +215,7 @@ fn page(subject: &Subject, filters: &[Tracked<'_>], figures: &Map<String, Value>
         }
     }
     let line = |name: &str, text: &str| format!("<tr><td>{}</td><td>{}</td></tr>\n", escape(name), escape(text));
-    let mut parameters = line("all", &format!("taps {}, ahead {}, skip {}", subject.taps, subject.advance, subject.skip));
+    let mut parameters = line("all", &format!("taps {}, advance {}, skip {}", subject.taps, subject.advance, subject.skip));
     for settings in &subject.settings {
         let values: Vec<_> = settings.values().iter().map(|(name, value)| format!("{name} {value}")).collect();
         parameters += &line(settings.recipe().name, &values.join(", "));

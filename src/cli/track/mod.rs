@@ -108,20 +108,8 @@ pub(crate) fn run(args: Args) -> Result<()> {
     output.out.as_deref().map_or(Ok(()), files::make_folder)?;
     let settle = |choice: &Choice| choice.settle_for(survey.power, survey.advance, survey.total);
     let (settings, trackers): (Vec<Settings>, Vec<_>) = choices.iter().map(settle).collect::<Result<Vec<_>>>()?.into_iter().unzip();
-    let subject = Subject {
-        source: survey.source,
-        level: None,
-        facts: facts(&survey.channels),
-        sample_rate: survey.sample_rate,
-        real: survey.real,
-        waveform: survey.waveform,
-        alignment: survey.alignment,
-        taps: sight.taps,
-        advance: survey.advance,
-        skip: output.skip,
-        equalize: sight.equalize,
-        settings,
-    };
+    let total = survey.total;
+    let subject = Subject { facts: facts(&survey.channels), ..Subject::new(survey, sight, output.skip, settings) };
     for settings in &subject.settings {
         let values: Vec<_> = settings.values().iter().map(|(name, value)| format!("{name} {value}")).collect();
         detail!("{}: {}", settings.recipe().name, values.join(", "));
@@ -144,11 +132,11 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let recorder = args.serve.recorder();
     let record = recorder.clone().map(IqSink::switched);
     let mut dashboard = Dashboard::start(&args.serve, &subject, Ends { recorder, ..Ends::default() })?;
-    let plan = Plan { filters: vec![filters], advance: survey.advance, equalize: sight.equalize, done, record, ..Plan::default() };
+    let plan = Plan { filters: vec![filters], advance: subject.advance, equalize: sight.equalize, done, record, ..Plan::default() };
     let together = args.files.checkpoint.is_some();
     let every = if dashboard.is_some() { dashboard::EVERY } else { Duration::from_millis(100) };
     let watch = Watch { every, together, threads: args.threads.threads, ..Watch::new(interrupt::watch()) };
-    let mut progress = Progress::new(args.watch, survey.total, done);
+    let mut progress = Progress::new(args.watch, total, done);
     let outcome = graph::run(source, plan, &watch, |view| {
         progress.show(view);
         dashboard.iter_mut().for_each(|dashboard| dashboard.look(&subject, view));
@@ -217,9 +205,8 @@ impl Files {
     /// Checks that `resumed` belongs to this run, and begins to write checkpoints where that is wanted.
     fn checkpoint(&self, subject: &Subject, resumed: Option<&Checkpoint>, outputs: Vec<PathBuf>) -> Result<Option<Collector>> {
         let Some(path) = &self.checkpoint else { return Ok(None) };
-        let Subject { source, alignment, advance, taps, skip, equalize, settings, .. } = subject;
-        let delay = alignment.map_or(0.0, |a| a.delay);
-        let mut run = format!("{source}\ndelay {delay} advance {advance} taps {taps} skip {skip} equalize {equalize}");
+        let Subject { source, align, advance, taps, skip, equalize, settings, .. } = subject;
+        let mut run = format!("{source}\nalign {align} advance {advance} taps {taps} skip {skip} equalize {equalize}");
         for settings in settings {
             run += &format!("\n{}", settings.recipe().name);
             settings.values().iter().for_each(|(name, value)| run += &format!(" {name}={value}"));

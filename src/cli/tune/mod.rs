@@ -132,7 +132,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         Method::Em => (by_likelihood(&choices, &data)?, Vec::new()),
     };
     if survey.advance > 0 {
-        notes.push(format!("{} of the {taps} taps reach ahead", survey.advance));
+        notes.push(format!("the {taps} taps reach {} samples past the predicted one", survey.advance));
     }
     if interrupt::requested() {
         notes.push("interrupted: the best so far".into());
