@@ -300,6 +300,12 @@ macro_rules! dispatch {
 dispatch!(f32, floor -100.0, far 40.0, avx2 F32x8, avx512 F32x16, neon F32x4);
 dispatch!(f64, floor -900.0, far 80.0, avx2 F64x4, avx512 F64x8, neon F64x2);
 
+/// Real and imaginary parts side by side, as they lie in memory.
+pub(crate) fn parts<T>(samples: &[Complex<T>]) -> &[T] {
+    // SAFETY: a complex number is two `T` and nothing else (`repr(C)`), aligned like them.
+    unsafe { std::slice::from_raw_parts(samples.as_ptr().cast(), 2 * samples.len()) }
+}
+
 /// The constants of an exponential: what rounds to whole numbers, and a polynomial.
 #[derive(Clone, Copy)]
 pub(crate) struct Exp2<V, const N: usize> {
