@@ -3,6 +3,7 @@
 pub(crate) mod decibel;
 #[cfg(feature = "radio")]
 mod extent;
+mod fourier;
 mod interpolate;
 mod nco;
 #[cfg(feature = "radio")]
@@ -13,6 +14,7 @@ mod window;
 pub(crate) use decibel::db;
 #[cfg(feature = "radio")]
 pub(crate) use extent::Extent;
+pub(crate) use fourier::Fourier;
 pub(crate) use interpolate::{BEFORE, BEHIND, Place, interpolate};
 pub(crate) use nco::{Nco, cis};
 #[cfg(feature = "radio")]

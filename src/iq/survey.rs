@@ -1,13 +1,11 @@
 //! What a recording looks like, measured in one pass and constant memory.
 
-use std::sync::Arc;
-
 use num_complex::{Complex32, Complex64};
-use rustfft::{Fft, FftPlanner};
 
 use super::{NotFinite, Recording};
 use crate::Result;
-use crate::{dsp::db, metrics::Psd};
+use crate::dsp::{Fourier, db};
+use crate::metrics::Psd;
 
 /// Samples in a spectrum, or fewer when the recording is shorter.
 const SPECTRUM: usize = 1024;
@@ -237,8 +235,7 @@ struct Spectra {
     windows: u64,
     held: Vec<Complex32>,
     window: Vec<f32>,
-    fft: Arc<dyn Fft<f32>>,
-    scratch: Vec<Complex32>,
+    fourier: Fourier,
     work: Vec<Complex32>,
     sum: Vec<f64>,
     count: f64,
@@ -254,7 +251,6 @@ impl Spectra {
         let total = len / (size as u64 / 2).max(1);
         let columns = total.clamp(1, COLUMNS as u64) as usize;
         let rows = size.min(ROWS);
-        let fft = FftPlanner::new().plan_fft_forward(size);
         Self {
             size,
             len,
@@ -262,8 +258,7 @@ impl Spectra {
             windows: 0,
             held: Vec::with_capacity(size),
             window: (0..size).map(|n| 0.5 - 0.5 * (std::f32::consts::TAU * n as f32 / size as f32).cos()).collect(),
-            scratch: vec![Complex32::default(); fft.get_inplace_scratch_len()],
-            fft,
+            fourier: Fourier::new(size),
             work: vec![Complex32::default(); size],
             sum: vec![0.0; size],
             count: 0.0,
@@ -296,7 +291,7 @@ impl Spectra {
         for ((w, z), h) in self.work.iter_mut().zip(&self.held).zip(&self.window) {
             *w = z * h;
         }
-        self.fft.process_with_scratch(&mut self.work, &mut self.scratch);
+        self.fourier.forward(&mut self.work);
         let columns = self.counts.len();
         let middle = end.saturating_sub(self.size as u64 / 2);
         // In 128 bits: the product of a length and a column may exceed 64.

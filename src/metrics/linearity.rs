@@ -1,10 +1,9 @@
 //! How linear a transmitter is: what it adds to its own channel and to those beside it.
 
 use num_complex::{Complex, Complex64};
-use rustfft::FftPlannerScalar;
 
 use super::{power, welch, wide};
-use crate::dsp::db;
+use crate::dsp::{Fourier, db};
 use crate::{Error, Real, Result};
 
 /// A channel around 0 Hz and its neighbours, in cycles a sample.
@@ -100,15 +99,15 @@ pub fn linearity<T: Real>(sent: &[Complex<T>], output: &[Complex<T>], band: Band
 
 /// Power in the band that follows from the input by one gain at each frequency, and what is left.
 fn in_band<T: Real>(sent: &[Complex<T>], output: &[Complex<T>], size: usize, width: f64) -> (f64, f64) {
-    let fft = FftPlannerScalar::new().plan_fft_forward(size);
-    let spectrum = |samples: &[Complex<T>]| {
+    let mut fourier = Fourier::double(size);
+    let mut spectrum = |samples: &[Complex<T>]| {
         let window = |(i, &z): (usize, &Complex<T>)| {
             let z = wide(z);
             let w = 0.5 - 0.5 * libm::cos(std::f64::consts::TAU * i as f64 / size as f64);
             if z.is_finite() { z * w } else { Complex64::default() }
         };
         let mut bins: Vec<Complex64> = samples.iter().enumerate().map(window).collect();
-        fft.process(&mut bins);
+        fourier.forward(&mut bins);
         bins
     };
     let mut sums = vec![(0.0, 0.0, Complex64::default()); size];

@@ -1,10 +1,9 @@
 //! Power spectral density and what is read from it.
 
 use num_complex::{Complex, Complex64};
-use rustfft::FftPlannerScalar;
 
 use super::wide;
-use crate::dsp::db;
+use crate::dsp::{Fourier, db};
 use crate::{Error, Real, Result};
 
 /// A two-sided power spectral density, lowest frequency first.
@@ -30,8 +29,7 @@ pub(crate) fn welch<T: Real>(samples: &[Complex<T>], size: usize, sample_rate: f
         return Err(Error::parameter("sample_rate", "positive", sample_rate));
     }
     let window: Vec<f64> = (0..size).map(|n| 0.5 - 0.5 * libm::cos(std::f64::consts::TAU * n as f64 / size as f64)).collect();
-    let fft = FftPlannerScalar::new().plan_fft_forward(size);
-    let mut scratch = vec![Complex64::default(); fft.get_inplace_scratch_len()];
+    let mut fourier = Fourier::double(size);
     let mut segment = vec![Complex64::default(); size];
     let mut sum = vec![0.0; size];
     let mut segments = 0.0;
@@ -40,7 +38,7 @@ pub(crate) fn welch<T: Real>(samples: &[Complex<T>], size: usize, sample_rate: f
             let z = wide(z);
             *out = if z.re.is_finite() && z.im.is_finite() { z * w } else { Complex64::default() };
         }
-        fft.process_with_scratch(&mut segment, &mut scratch);
+        fourier.forward(&mut segment);
         sum.iter_mut().zip(&segment).for_each(|(sum, z)| *sum += z.norm_sqr());
         segments += 1.0;
     }

@@ -2,7 +2,8 @@
 
 use num_complex::Complex32;
 
-use super::{Config, fourier::Fourier, layout::Layout};
+use super::{Config, layout::Layout};
+use crate::dsp::Fourier;
 
 /// Limits the magnitude of every sample to `level` and keeps its phase.
 pub(crate) fn clip(samples: &mut [Complex32], level: f32) {

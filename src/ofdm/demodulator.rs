@@ -2,8 +2,9 @@
 
 use num_complex::Complex32;
 
-use super::{Config, fourier::Fourier, layout::Layout};
+use super::{Config, layout::Layout};
 use crate::Result;
+use crate::dsp::Fourier;
 
 /// Turns the body of one OFDM symbol into the values on its active carriers, lowest frequency first: the inverse of
 /// `Modulator::symbol` but for clipping. No synchronisation, no equaliser: [`Receiver`](super::Receiver) has those.

@@ -2,7 +2,8 @@
 
 use num_complex::Complex32;
 
-use super::{Config, clip::Clipper, fourier::Fourier};
+use super::{Config, clip::Clipper};
+use crate::dsp::Fourier;
 
 /// The numerology in output samples and FFT bins, and the training symbols as they are transmitted.
 #[derive(Clone, Debug)]

@@ -21,7 +21,6 @@ mod constellation;
 mod demodulator;
 mod detector;
 mod equalizer;
-mod fourier;
 mod layout;
 mod modulator;
 mod packet;

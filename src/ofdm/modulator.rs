@@ -5,10 +5,10 @@ use num_complex::Complex32;
 use super::{
     Config,
     clip::Clipper,
-    fourier::Fourier,
     layout::{Layout, pilot_polarity},
 };
 use crate::Result;
+use crate::dsp::Fourier;
 
 /// Turns the points of one OFDM symbol into samples, and knows the preamble.
 ///

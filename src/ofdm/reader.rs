@@ -7,10 +7,10 @@ use num_complex::{Complex32, Complex64};
 use super::{
     Code, Config, Curve, Method, Packet,
     detector::wide,
-    fourier::Fourier,
     layout::Layout,
     saturation::{Detected, Observation, Saturation, Soft, channel::Channel, learn::Learner},
 };
+use crate::dsp::Fourier;
 use crate::{Error, Result};
 
 /// How a [`Receiver`](super::Receiver) reads frames whose transmitter saturates.
@@ -105,7 +105,7 @@ impl Reader {
             curve,
             channel: Channel::new(config),
             soft: Soft::new(config.modulation),
-            fourier: Fourier::fast(layout.size),
+            fourier: Fourier::new(layout.size),
             long: layout.long.clone(),
             training: Vec::new(),
             slots: config.data_slots(),

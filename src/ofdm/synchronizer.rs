@@ -2,7 +2,8 @@
 
 use num_complex::{Complex32, Complex64};
 
-use super::{detector::wide, fourier::Fourier, layout::Layout};
+use super::{detector::wide, layout::Layout};
+use crate::dsp::Fourier;
 
 /// What the long training says.
 #[derive(Clone, Copy, Debug)]

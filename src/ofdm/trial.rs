@@ -8,13 +8,12 @@ use num_complex::{Complex32, Complex64};
 
 use super::{
     Code, Config, Constellation, Curve, Method, RandomBits, Rate,
-    fourier::Fourier,
     layout::{Layout, pilot_polarity},
     saturation::{Detected, Observation, Saturation, Soft},
 };
 use crate::Result;
 use crate::channel::random::{Draws, Random};
-use crate::dsp::db;
+use crate::dsp::{Fourier, db};
 
 /// A link.
 #[derive(Clone, Debug)]
@@ -156,7 +155,7 @@ impl Trial {
         let mut trial = Self {
             detectors: contenders.iter().map(detector).collect::<Result<_>>()?,
             contenders: contenders.to_vec(),
-            fourier: Fourier::fast(layout.size),
+            fourier: Fourier::new(layout.size),
             layout,
             gain: Complex32::ONE,
             code: Code::new(config, config.code.unwrap_or(Rate::Half))?,

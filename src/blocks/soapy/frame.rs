@@ -1,9 +1,8 @@
 //! A frame that is repeated, at the rates of both ends.
 
 use num_complex::Complex32;
-use rustfft::FftPlannerScalar;
 
-use crate::dsp::ratio;
+use crate::dsp::{Fourier, ratio};
 use crate::{Error, Result};
 
 /// One period of what a transmitter repeats, with an rms of about 1: as it is sent, and as the receiver's rate has it.
@@ -76,9 +75,9 @@ fn misfit(samples: usize, others: &str, tx_rate: f64, nearest: f64) -> Error {
 
 /// A period as another number of samples.
 fn resampled(period: &[Complex32], length: usize) -> Vec<Complex32> {
-    let (n, mut planner) = (period.len(), FftPlannerScalar::new());
+    let n = period.len();
     let mut lines: Vec<Complex32> = period.iter().map(|z| z / n as f32).collect();
-    planner.plan_fft_forward(n).process(&mut lines);
+    Fourier::new(n).forward(&mut lines);
     let mut kept = vec![Complex32::ZERO; length];
     let least = n.min(length);
     for k in 0..least.div_ceil(2) {
@@ -96,7 +95,7 @@ fn resampled(period: &[Complex32], length: usize) -> Vec<Complex32> {
             kept[length - at] = both * half;
         }
     }
-    planner.plan_fft_inverse(length).process(&mut kept);
+    Fourier::new(length).inverse(&mut kept);
     kept
 }
 

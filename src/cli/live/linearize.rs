@@ -4,14 +4,13 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use num_complex::{Complex32, Complex64};
-use rustfft::FftPlannerScalar;
 use serde_json::{Value, json};
 
 use crate::blocks::{Health, LoopConfig, RadioConfig, Round, Rounds};
 use crate::cli::linearize::report::{head, row, sides, spectrum};
 use crate::cli::typed::whole;
 use crate::dpd::{self, Options};
-use crate::dsp::{db, wide};
+use crate::dsp::{Fourier, db, wide};
 use crate::flowgraphs::linearize::Loop;
 use crate::metrics::{Band, LEAST_OVERSAMPLING};
 use crate::ofdm::Clip;
@@ -84,13 +83,14 @@ impl LinearizeArgs {
         if !self.wanted() {
             return;
         }
-        let (mut planner, n) = (FftPlannerScalar::new(), frame.len());
+        let n = frame.len();
+        let mut fourier = Fourier::new(n);
         let edge = (config.active / 2 + 1) as f32 / (config.fft * config.oversampling) as f32;
-        planner.plan_fft_forward(n).process(frame);
+        fourier.forward(frame);
         for (k, z) in frame.iter_mut().enumerate() {
             *z = if k.min(n - k) as f32 <= edge * n as f32 { *z / n as f32 } else { Complex32::ZERO };
         }
-        planner.plan_fft_inverse(n).process(frame);
+        fourier.inverse(frame);
     }
 
     /// Samples that may wait at either end.

@@ -1,11 +1,10 @@
 //! Step 1: the delay to a sample, and whether the spectrum is mirrored, whatever the carrier offset.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
 use num_complex::Complex64;
-use rustfft::{Fft, FftPlanner};
 
+use crate::dsp::Fourier;
 use crate::{Error, Result};
 
 /// Each lag is another, nearly independent look at the same delay.
@@ -33,19 +32,20 @@ pub(super) struct Coarse {
 }
 
 pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delays: &RangeInclusive<i64>, chirps: bool) -> Result<Coarse> {
-    let search = Search::new(tx, rx, delays);
-    let products = LAGS.iter().map(|&lag| (product(tx, lag, search.size), product(rx, lag, search.size)));
+    let mut search = Search::new(tx, rx, delays);
+    let size = search.size;
+    let products = LAGS.iter().map(|&lag| (product(tx, lag, size), product(rx, lag, size)));
     let blind = search.find(products);
     // The products of chirps and Zadoff-Chu sequences are tones, which lie alike to each other at any delay: these are correlated as they are.
     let mut plain = PIECES.iter().filter(|_| chirps && blind.is_err()).map(|&pieces| {
         let length = rx.len().div_ceil(pieces);
         let piece = |start: usize| {
-            let mut piece = vec![Complex64::default(); search.size];
+            let mut piece = vec![Complex64::default(); size];
             let end = (start + length).min(rx.len());
             piece[start..end].copy_from_slice(&rx[start..end]);
             piece
         };
-        let whole = || tx.iter().copied().chain(std::iter::repeat(Complex64::default())).take(search.size).collect();
+        let whole = || tx.iter().copied().chain(std::iter::repeat(Complex64::default())).take(size).collect();
         search.find((0..rx.len()).step_by(length).map(|start| (whole(), piece(start))))
     });
     match plain.find_map(Result::ok) {
@@ -59,8 +59,7 @@ struct Search {
     size: usize,
     first: i64,
     last: i64,
-    forward: Arc<dyn Fft<f64>>,
-    backward: Arc<dyn Fft<f64>>,
+    fourier: Fourier<f64>,
 }
 
 impl Search {
@@ -70,8 +69,7 @@ impl Search {
         let rim = tx.len().min(rx.len()) / 8;
         let first = (rim as i64 - tx.len() as i64).max(*delays.start());
         let last = (rx.len() as i64 - rim as i64).min(*delays.end());
-        let mut planner = FftPlanner::new();
-        Self { size, first, last, forward: planner.plan_fft_forward(size), backward: planner.plan_fft_inverse(size) }
+        Self { size, first, last, fourier: Fourier::double(size) }
     }
 
     fn at(&self, delay: i64) -> usize {
@@ -79,21 +77,21 @@ impl Search {
     }
 
     /// Where the sum of the squared correlations of all pairs is largest, and that it stands out there.
-    fn find(&self, pairs: impl IntoIterator<Item = (Vec<Complex64>, Vec<Complex64>)>) -> Result<Coarse> {
+    fn find(&mut self, pairs: impl IntoIterator<Item = (Vec<Complex64>, Vec<Complex64>)>) -> Result<Coarse> {
         let size = self.size;
         let mut straight = vec![0.0; size];
         let mut mirrored = vec![0.0; size];
         for (mut a, mut b) in pairs {
-            self.forward.process(&mut a);
-            self.forward.process(&mut b);
+            self.fourier.forward(&mut a);
+            self.fourier.forward(&mut b);
             let mut work: Vec<Complex64> = a.iter().zip(&b).map(|(a, b)| b * a.conj()).collect();
-            self.backward.process(&mut work);
+            self.fourier.inverse(&mut work);
             straight.iter_mut().zip(&work).for_each(|(sum, z)| *sum += z.norm_sqr());
             // The transform of conj(x) is the conjugate of the transform at the mirrored bin.
             for (i, z) in work.iter_mut().enumerate() {
                 *z = b[i] * a[(size - i) % size];
             }
-            self.backward.process(&mut work);
+            self.fourier.inverse(&mut work);
             mirrored.iter_mut().zip(&work).for_each(|(sum, z)| *sum += z.norm_sqr());
         }
         let delays = || self.first..=self.last;

@@ -7,10 +7,10 @@ use std::f64::consts::TAU;
 use std::ops::Range;
 
 use num_complex::Complex64;
-use rustfft::FftPlanner;
 
 use super::carrier::{Carrier, overlap};
 use super::normal::{AFTER, BEFORE, Equations, Grid, WIDE};
+use crate::dsp::Fourier;
 
 /// More samples than these do not make the fraction better than it needs to be.
 const MAX_SAMPLES: usize = 1 << 16;
@@ -52,7 +52,7 @@ pub(super) fn find(tx: &[Complex64], rx: &[Complex64], delay: i64, carrier: &Car
     let range = loudest(tx, rx, delay, range);
     // Not longer even if the channel holds still: a phase jump between joined packets then spoils little.
     let length = (carrier.coherence / 2).clamp(64, 256).min(range.len());
-    let spectrum = Spectrum::new(tx, range.start as i64 - delay - AFTER - 64, range.len() as i64 + WIDE as i64 + 128);
+    let mut spectrum = Spectrum::new(tx, range.start as i64 - delay - AFTER - 64, range.len() as i64 + WIDE as i64 + 128);
 
     // What is left by every grid at every fraction: left[place][paths - 1], places in order, FRACTIONS to a sample.
     let mut left = vec![[f64::INFINITY; MAX_PATHS]; WIDE * FRACTIONS];
@@ -185,6 +185,7 @@ fn precursors(blocks: &[Equations], origin: usize, length: usize) -> usize {
 struct Spectrum {
     bins: Vec<Complex64>,
     keep: usize,
+    fourier: Fourier<f64>,
 }
 
 impl Spectrum {
@@ -194,11 +195,12 @@ impl Spectrum {
         let mut bins: Vec<Complex64> = (0..size as i64)
             .map(|i| usize::try_from(start + i).ok().filter(|_| i < length).and_then(|n| tx.get(n)).copied().unwrap_or_default())
             .collect();
-        FftPlanner::new().plan_fft_forward(size).process(&mut bins);
-        Self { bins, keep: length as usize }
+        let mut fourier = Fourier::double(size);
+        fourier.forward(&mut bins);
+        Self { bins, keep: length as usize, fourier }
     }
 
-    fn delayed(&self, fraction: f64) -> Vec<Complex64> {
+    fn delayed(&mut self, fraction: f64) -> Vec<Complex64> {
         let size = self.bins.len();
         let scale = 1.0 / size as f64;
         let mut out: Vec<Complex64> = self
@@ -210,7 +212,7 @@ impl Spectrum {
                 z * Complex64::cis(-TAU * frequency * fraction) * scale
             })
             .collect();
-        FftPlanner::new().plan_fft_inverse(size).process(&mut out);
+        self.fourier.inverse(&mut out);
         out.truncate(self.keep);
         out
     }

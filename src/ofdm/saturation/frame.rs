@@ -3,9 +3,9 @@
 use num_complex::Complex32;
 
 use super::{Detected, Observation, soft::Soft};
+use crate::dsp::Fourier;
 use crate::ofdm::{
     Config, RandomBits,
-    fourier::Fourier,
     layout::{Layout, pilot_polarity},
 };
 
@@ -61,7 +61,7 @@ impl Frame {
             bins: layout.active.iter().map(|&(_, bin)| bin).collect(),
             pilots,
             polarity: pilot_polarity(),
-            fourier: Fourier::fast(layout.size),
+            fourier: Fourier::new(layout.size),
             time: vec![Complex32::default(); layout.size],
             equalized: vec![Complex32::default(); config.active],
             noise: vec![0.0; config.active],

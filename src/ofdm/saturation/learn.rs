@@ -6,8 +6,9 @@ use super::{
     Curve,
     curve::{NODES, REACH, STEP},
 };
+use crate::dsp::Fourier;
 use crate::dsp::solve;
-use crate::ofdm::{Config, clip, fourier::Fourier, layout::Layout};
+use crate::ofdm::{Config, clip, layout::Layout};
 
 /// Functions of the envelope: a constant and Gaussian bumps.
 const BUMPS: usize = 9;
@@ -51,7 +52,7 @@ impl Learner {
         Self {
             bins: layout.active.iter().map(|&(_, bin)| bin).collect(),
             level: config.clip.map_or(REACH, |clip| clip.level()) as f32,
-            fourier: Fourier::fast(layout.size),
+            fourier: Fourier::new(layout.size),
             clipped: vec![Complex32::ZERO; layout.size],
             work: vec![Complex32::ZERO; layout.size],
             nodes: (0..NODES).map(|i| basis(i as f64 * STEP).map(|b| b as f32)).collect(),

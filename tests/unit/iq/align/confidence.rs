@@ -45,11 +45,11 @@ fn quadrature(rng: &mut ChaCha8Rng) -> Complex64 {
 /// `x` without what lies beyond half of `band` to either side of the centre.
 fn limited(mut x: Vec<Complex64>, band: f64) -> Vec<Complex64> {
     let size = x.len();
-    let mut planner = FftPlanner::new();
-    planner.plan_fft_forward(size).process(&mut x);
+    let mut fourier = Fourier::double(size);
+    fourier.forward(&mut x);
     let outside = |i: usize| i.min(size - i) as f64 > 0.5 * band * size as f64;
     (0..size).filter(|&i| outside(i)).for_each(|i| x[i] = Complex64::default());
-    planner.plan_fft_inverse(size).process(&mut x);
+    fourier.inverse(&mut x);
     x
 }
 

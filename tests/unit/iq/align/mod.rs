@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rustfft::FftPlanner;
 
 use super::*;
+use crate::dsp::Fourier;
 
 mod confidence;
 
@@ -19,7 +19,7 @@ fn gaussian(rng: &mut ChaCha8Rng) -> Complex64 {
 /// OFDM of power 1: 16-QAM on 52 of 64 carriers, prefix 16, `over` times oversampled, clipped 6 dB above rms.
 fn ofdm(samples: usize, over: usize, rng: &mut ChaCha8Rng) -> Vec<Complex64> {
     let size = 64 * over;
-    let fft = FftPlanner::new().plan_fft_inverse(size);
+    let mut fourier = Fourier::double(size);
     let mut out = Vec::new();
     while out.len() < samples {
         let mut bins = vec![Complex64::default(); size];
@@ -27,7 +27,7 @@ fn ofdm(samples: usize, over: usize, rng: &mut ChaCha8Rng) -> Vec<Complex64> {
             let mut level = || f64::from(2 * rng.random_range(0..4) - 3);
             bins[k.rem_euclid(size as i64) as usize] = Complex64::new(level(), level());
         }
-        fft.process(&mut bins);
+        fourier.inverse(&mut bins);
         out.extend_from_slice(&bins[size - 16 * over..]);
         out.extend_from_slice(&bins);
     }
@@ -42,13 +42,13 @@ fn delayed(x: &[Complex64], delay: f64, length: usize) -> Vec<Complex64> {
     let size = (x.len().max(length) + delay.abs() as usize + 64).next_power_of_two() * 2;
     let mut bins = x.to_vec();
     bins.resize(size, Complex64::default());
-    let mut planner = FftPlanner::new();
-    planner.plan_fft_forward(size).process(&mut bins);
+    let mut fourier = Fourier::double(size);
+    fourier.forward(&mut bins);
     for (i, z) in bins.iter_mut().enumerate() {
         let f = if i < size / 2 { i as f64 } else { i as f64 - size as f64 } / size as f64;
         *z *= Complex64::cis(-TAU * f * delay) / size as f64;
     }
-    planner.plan_fft_inverse(size).process(&mut bins);
+    fourier.inverse(&mut bins);
     bins.truncate(length);
     bins
 }
