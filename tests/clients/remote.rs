@@ -84,7 +84,7 @@ fn a_network_that_is_away_is_waited_for_and_the_gap_is_marked() {
     let Some((text, code)) = beside_server(&run, folder.path(), Some(away)) else { return };
     assert_eq!(code, Some(0), "{text}");
     let report: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
-    assert_eq!((&report["radio"]["reconnects"], &report["radio"]["unknown_gaps"]), (&1.0.into(), &1.0.into()), "{text}");
+    assert_eq!((&report["radio"]["reconnects"], &report["radio"]["unknown_gaps"]), (&1.into(), &1.into()), "{text}");
     assert!(nmse_db(&folder.path().join("run.json"), "nlms") < -3.0, "{text}");
 }
 
