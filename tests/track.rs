@@ -91,6 +91,27 @@ fn recordings_are_aligned_tracked_and_reported() {
 }
 
 #[test]
+fn taps_are_as_many_as_the_channel_has_echoes() {
+    let directory = tempfile::tempdir().unwrap();
+    for echoes in [1, 4, 8] {
+        let name = format!("{echoes}");
+        let scenario = format!("--preset paper --samples 20000 --delay 40.3 --taps {echoes} --seed 5");
+        kaflow(directory.path(), &format!("simulate {scenario} --out {name}")).success();
+        let two = format!("track {name}/tx.sigmf-meta {name}/rx.sigmf-meta --skip 2000 --filter ensemble");
+        kaflow(directory.path(), &format!("{two} --json {name}.json")).success();
+        let found = json(directory.path().join(format!("{name}.json")));
+        let filter = &found["filters"][0];
+        // One path that lies between two samples is several.
+        let taps = filter["parameters"]["taps"].as_u64().unwrap();
+        assert!((echoes.max(4)..=echoes.max(4) + 2).contains(&taps), "{echoes} echoes: {filter}");
+        let nmse = filter["nmse_db"].as_f64().unwrap();
+        assert!(nmse < -18.0, "{echoes} echoes: {nmse} dB");
+        kaflow(directory.path(), &format!("{two} --taps 2 --json {name}-two.json")).success();
+        assert_eq!(json(directory.path().join(format!("{name}-two.json")))["filters"][0]["parameters"]["taps"], 2);
+    }
+}
+
+#[test]
 fn recordings_of_two_clocks_are_followed() {
     let directory = tempfile::tempdir().unwrap();
     let mut found = Vec::new();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::channel::Scenario;
 use crate::cli::run::dashboard::{self, Dashboard, Ends, ServeArgs};
-use crate::cli::run::input::{self, Origin, Sight};
+use crate::cli::run::input::{self, Origin, Sight, TAPS};
 use crate::cli::run::{Subject, filters};
 use crate::flowgraphs::track::{self as graph, Filter, Plan, Watch};
 use crate::{Error, Result};
@@ -28,16 +28,16 @@ pub(super) struct Cost {
 
 /// Runs some filters on the test bed for so long while a viewer comes and goes.
 pub(super) fn cost(time: Duration) -> Result<Cost> {
-    let sight = Sight { taps: 4, advance: None, equalize: false };
+    let sight = Sight { taps: None, advance: None, equalize: false };
     let (source, survey) = input::open(&Origin::Bed(Box::new(Scenario { samples: 1 << 40, ..Scenario::preset("paper")? })), sight)?;
-    let wanted = filters::Wanted { names: vec!["nlms", "ensemble"], given: &Default::default(), file: None, taps: sight.taps };
+    let wanted = filters::Wanted { names: vec!["nlms", "ensemble"], given: &Default::default(), file: None, taps: TAPS };
     let (mut settings, mut run) = (Vec::new(), Vec::new());
     for choice in filters::choose(&wanted, "filter", &filters::streams())? {
-        let (settled, tracker) = choice.settle(survey.power, survey.advance)?;
+        let (settled, tracker) = choice.settle((&survey).into())?;
         settings.push(settled);
         run.push(Filter::new(choice.recipe.name, tracker));
     }
-    let subject = Subject::new(survey, sight, 0, settings);
+    let subject = Subject::new(survey, false, 0, settings);
     let args = ServeArgs { serve: Some(([127, 0, 0, 1], 0).into()), keep: None };
     let mut dashboard = Dashboard::open(&args, &subject, Ends::default())?.ok_or_else(|| Error::Data("nothing is served".into()))?;
     let (stop, url) = (Arc::new(AtomicBool::new(false)), dashboard.url().to_owned());

@@ -9,7 +9,7 @@ use super::outputs::Outputs;
 use super::pair::PairArgs;
 use super::run::arguments::FilterArgs;
 use super::run::filters;
-use super::run::input::{self, Align, Sight};
+use super::run::input::{self, Align};
 use super::typed::whole;
 use super::{interrupt, progress};
 use crate::blocks::Track;
@@ -58,7 +58,7 @@ const CLEANED: &str = "cleaned";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     if args.filters.advance.is_none() && args.filters.filter.iter().all(|name| DEFAULT.contains(&name.as_str())) {
-        (args.filters.advance, args.filters.taps) = (Some(ADVANCE), args.filters.taps.max(ADVANCE + 1));
+        (args.filters.advance, args.filters.taps) = (Some(ADVANCE), args.filters.taps.max(Some(ADVANCE + 1)));
     }
     let choices = filters::choose(&args.filters.wanted(&DEFAULT, None)?, "filter", &filters::streams())?;
     let [choice] = &choices[..] else {
@@ -70,8 +70,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     if args.pair.align == Align::Follow {
         return Err(Error::parameter("align", "auto, none or a delay: what remains stands sample by sample where RX was", "follow"));
     }
-    let sight = Sight { taps: args.filters.taps, advance: args.filters.advance, equalize: false };
-    let (source, survey) = input::open(&args.pair.origin(), sight)?;
+    let (source, survey) = input::open(&args.pair.origin(), args.filters.sight(false)?)?;
     let Source::Recordings(tx, rx, _) = source else {
         return Err(Error::Data("TX is one frame that was repeated: cancel needs all that was sent, as long as RX".into()));
     };
@@ -86,7 +85,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         let problem = format!("has {} samples and RX has {}: it must be what of RX is wanted, sample by sample", wanted.len(), rx.len());
         return Err(Error::file(wanted.data_path(), "samples", problem));
     }
-    let (settings, tracker) = choice.settle_for(survey.power, survey.advance, survey.total)?;
+    let (settings, tracker) = choice.settle((&survey).into())?;
     files::make_folder(&args.out)?;
     let mut meta = rx.meta().clone();
     meta.global.datatype = Datatype::CF32_LE;

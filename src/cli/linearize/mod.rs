@@ -163,7 +163,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
 
 /// The pair in step, at most as many samples as asked for.
 fn read(args: &Args) -> Result<Pair> {
-    let sight = Sight { taps: args.dpd.taps.clamp(1, 64), advance: None, equalize: false };
+    let sight = Sight { taps: Some(args.dpd.taps.clamp(1, 64)), advance: None, equalize: false };
     let (source, survey) = input::open(&args.pair.origin(), sight)?;
     let (tx, mut rx, mut sync) = match source {
         Source::Recordings(tx, rx, sync) => (Some(tx), rx, sync),

@@ -68,14 +68,15 @@ pub(super) fn run(args: Args) -> Result<()> {
     args.check_outputs(sweep.is_some())?;
     // What is wrong with the rest shows at any rate.
     args.config(args.rate.unwrap_or(1e6))?;
-    let cost = Cost::measure(&choices, &frame::make(&args, 1e6, 1e6)?.0.known, args.filters.taps, args.radio.channel.len())?;
+    let taps = args.filters.taps.unwrap_or(input::TAPS);
+    let cost = Cost::measure(&choices, &frame::make(&args, 1e6, 1e6)?.0.known, taps, args.radio.channel.len())?;
     let rate = args.rate.or(args.radio.rx_rate).unwrap_or_else(|| cost.sustained(&choices));
     let config = args.config(rate)?;
     let (frame, waveform) = frame::make(&args, args.radio.tx_rate.unwrap_or(rate), args.radio.rx_rate.unwrap_or(rate))?;
     if config.tx.is_some() && !args.allow_clipping {
         Drive::of(&frame.sent, args.amplitude())?.check()?;
     }
-    let linearizing = args.linearize.start(&frame.sent, args.amplitude(), args.filters.taps, &config)?;
+    let linearizing = args.linearize.start(&frame.sent, args.amplitude(), taps, &config)?;
     allow(&args, &config)?;
     args.output.out.as_deref().map_or(Ok(()), files::make_folder)?;
     let listener = args.listener(waveform.as_ref())?;
@@ -152,9 +153,9 @@ impl Session<'_> {
     /// Runs the flowgraph once, for so many seconds of samples.
     fn run(&self, config: &RadioConfig, seconds: Option<f64>) -> Result<(Subject, Outcome)> {
         let advance = self.args.filters.advance.or(self.args.linearize.advance());
-        let sight = input::Sight { taps: self.args.filters.taps, advance, equalize: false };
+        let sight = input::Sight { advance, ..self.args.filters.sight(false)? };
         let survey = input::of_frame(&self.frame.known, sight)?;
-        filters::fit(self.choices, self.args.radio.channel.len(), &survey, u64::MAX)?;
+        filters::fit(self.choices, self.args.radio.channel.len(), (&survey).into())?;
         let radio = Radio::open(config)?;
         let (rate, health, devices) = (radio.rate(), radio.health(), radio.devices());
         let centre = config.rx.as_ref().and_then(|rx| rx.frequency).unwrap_or(config.frequency);
@@ -166,7 +167,7 @@ impl Session<'_> {
             let mut filters = Vec::new();
             settings.clear();
             for choice in self.choices {
-                let (settled, tracker) = choice.settle(survey.power, survey.advance)?;
+                let (settled, tracker) = choice.settle((&survey).into())?;
                 settings.push(settled);
                 let name = choice.recipe.name;
                 let name = if self.args.radio.channel.len() > 1 { format!("{name} rx{channel}") } else { name.to_owned() };
@@ -189,7 +190,7 @@ impl Session<'_> {
             sample_rate: Some(rate),
             real: false,
             waveform: self.waveform.clone().map(|config| Waveform { config, sent: Sent::Repeated(self.frame.known.clone()) }),
-            ..Subject::new(survey, sight, self.args.output.skip, settings)
+            ..Subject::new(survey, false, self.args.output.skip, settings)
         };
         let record = self.args.record.as_deref();
         let record = record.map(|folder| recorder::Recorder {

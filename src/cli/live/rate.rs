@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use num_complex::Complex32;
 
 use crate::Result;
-use crate::cli::run::filters::Choice;
+use crate::cli::run::filters::{Choice, Purpose};
 use crate::filter::Guard;
 
 /// Rates that are tried, the highest first: those that most radios have.
@@ -41,8 +41,9 @@ impl Cost {
         let rx: Vec<Complex32> = (0..frame.len()).map(|n| channel(n) + frame[(n + frame.len() / 2) % frame.len()] * 0.03).collect();
         let mut prediction = vec![Complex32::default(); frame.len()];
         let mut cost = Self { slowest: 0.0, all: 0.0, channels: channels as f64 };
+        let purpose = Purpose { power: crate::metrics::power(frame), taps, advance: 0, samples: u64::MAX };
         for choice in choices {
-            let mut filter = Guard::new(choice.settle(crate::metrics::power(frame), 0)?.1);
+            let mut filter = Guard::new(choice.settle(purpose)?.1);
             let (mut best, mut samples, began) = (f64::INFINITY, 0, Instant::now());
             let mut end = None;
             while end.is_none_or(|end| Instant::now() < end) {

@@ -53,7 +53,7 @@ struct Transmission {
 pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
     let recorded = size.recordings.clone().map(|(tx, rx)| {
         let origin = Origin::Recordings { tx, rx: Some(rx), open: RecordingArgs::default(), tx_channel: 0, align: Align::Auto, trim: true };
-        input::open(&origin, Sight { taps: TAPS, advance: None, equalize: false }).map(|(_, survey)| survey)
+        input::open(&origin, Sight { taps: Some(TAPS), advance: None, equalize: false }).map(|(_, survey)| survey)
     });
     let recorded = recorded.transpose()?;
     let runs = if recorded.is_some() { 1 } else { size.runs(10) };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::filters::Wanted;
-use super::input::{Align, Origin};
+use super::input::{Align, Origin, Sight, TAPS};
 use crate::channel::Scenario;
 use crate::cli::{parameters::Parameters, recordings::RecordingArgs, typed::whole};
 use crate::{Error, Result};
@@ -61,9 +61,9 @@ pub(in crate::cli) struct FilterArgs {
     /// Filters by name with commas between, or all
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(in crate::cli) filter: Vec<String>,
-    /// Samples that the filters look at
-    #[arg(long, value_name = "N", default_value = "4", value_parser = whole::<usize>)]
-    pub(in crate::cli) taps: usize,
+    /// Samples that the filters look at (default: as many as the alignment finds echoes in, at least 4)
+    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
+    pub(in crate::cli) taps: Option<usize>,
     /// How many samples past the predicted one the taps reach (default: what the alignment finds, half of the taps with --equalize)
     #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     pub(in crate::cli) advance: Option<usize>,
@@ -74,14 +74,14 @@ pub(in crate::cli) struct FilterArgs {
 impl FilterArgs {
     /// What is asked for, `default` where nothing is; with the parameters of a file.
     pub(in crate::cli) fn wanted<'a>(&'a self, default: &'a [&'static str], file: Option<&'a PathBuf>) -> Result<Wanted<'a>> {
-        if self.taps == 0 || self.taps > 4096 {
-            return Err(Error::parameter("taps", "between 1 and 4096", self.taps));
-        }
-        if let Some(advance) = self.advance.filter(|&advance| advance >= self.taps) {
-            return Err(Error::parameter("advance", format!("less than the {} taps", self.taps), advance));
-        }
+        let taps = self.sight(false)?.taps.unwrap_or(TAPS);
         let names = if self.filter.is_empty() { default.to_vec() } else { self.filter.iter().map(String::as_str).collect() };
-        Ok(Wanted { names, given: &self.parameters.0, file: file.map(PathBuf::as_path), taps: self.taps })
+        Ok(Wanted { names, given: &self.parameters.0, file: file.map(PathBuf::as_path), taps })
+    }
+
+    /// What they see of the streams.
+    pub(in crate::cli) fn sight(&self, equalize: bool) -> Result<Sight> {
+        Sight::new(self.taps, self.advance, equalize)
     }
 }
 

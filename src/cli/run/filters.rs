@@ -25,6 +25,7 @@ pub(in crate::cli) struct Wanted<'a> {
     pub(in crate::cli) given: &'a Values,
     /// A file with parameters for each filter, which those above go before.
     pub(in crate::cli) file: Option<&'a Path>,
+    /// Samples in the windows that they are built for to hear their complaints.
     pub(in crate::cli) taps: usize,
 }
 
@@ -38,38 +39,50 @@ pub(in crate::cli) struct Choice {
     pub(in crate::cli) recipe: &'static Recipe,
     /// What was given, and a budget where the filter would grow without.
     pub(in crate::cli) given: Values,
-    taps: usize,
+}
+
+/// What a filter is built for.
+#[derive(Clone, Copy)]
+pub(in crate::cli) struct Purpose {
+    /// Mean power of the input.
+    pub(in crate::cli) power: f64,
+    pub(in crate::cli) taps: usize,
+    pub(in crate::cli) advance: usize,
+    /// Memory for more centres than there are samples is not taken.
+    pub(in crate::cli) samples: u64,
+}
+
+impl From<&Survey> for Purpose {
+    fn from(survey: &Survey) -> Self {
+        Self { power: survey.power, taps: survey.taps, advance: survey.advance, samples: survey.total }
+    }
 }
 
 impl Choice {
-    /// Fills in what depends on the input's mean power and on the advance, and builds.
-    pub(in crate::cli) fn settle(&self, power: f64, advance: usize) -> Result<(Settings, Box<dyn Tracker<f32>>)> {
-        self.settle_for(power, advance, u64::MAX)
-    }
-
-    /// As [`settle`](Self::settle) for a stream of so many samples: memory for more centres is not taken.
-    pub(in crate::cli) fn settle_for(&self, power: f64, advance: usize, samples: u64) -> Result<(Settings, Box<dyn Tracker<f32>>)> {
-        let settings = self.settings(&self.given, power, advance)?;
-        let built = self.built(&settings, power, advance, samples)?;
-        memory::check([&built], self.taps)?;
-        let tracker = registry::tracker(&built, self.taps).map_err(|error| self.blame(error, power))?;
+    /// Fills in what depends on the purpose, and builds.
+    pub(in crate::cli) fn settle(&self, purpose: Purpose) -> Result<(Settings, Box<dyn Tracker<f32>>)> {
+        let settings = self.settings(&self.given, purpose)?;
+        let built = self.built(&settings, purpose)?;
+        memory::check([&built], purpose.taps)?;
+        let tracker = registry::tracker(&built, purpose.taps).map_err(|error| self.blame(error, purpose.power))?;
         Ok((settings, tracker))
     }
 
     /// What is built of these settings.
-    fn built(&self, settings: &Settings, power: f64, advance: usize, samples: u64) -> Result<Settings> {
-        match settings.optional("budget")?.filter(|&budget| budget > samples as f64 && budget.fract() == 0.0) {
+    fn built(&self, settings: &Settings, purpose: Purpose) -> Result<Settings> {
+        match settings.optional("budget")?.filter(|&budget| budget > purpose.samples as f64 && budget.fract() == 0.0) {
             None => Ok(settings.clone()),
             Some(_) => {
                 let mut given = self.given.clone();
-                given.insert("budget".into(), Value::Number(samples.max(1) as f64));
-                self.settings(&given, power, advance)
+                given.insert("budget".into(), Value::Number(purpose.samples.max(1) as f64));
+                self.settings(&given, purpose)
             }
         }
     }
 
-    fn settings(&self, given: &Values, power: f64, advance: usize) -> Result<Settings> {
-        Ok(self.recipe.settle_stream(given, (power * self.taps as f64).sqrt(), self.taps)?.advanced(advance))
+    fn settings(&self, given: &Values, purpose: Purpose) -> Result<Settings> {
+        let Purpose { power, taps, advance, .. } = purpose;
+        Ok(self.recipe.settle_stream(given, (power * taps as f64).sqrt(), taps)?.advanced(advance))
     }
 
     /// A parameter that nobody gave follows from the input: where it is out of range, the input is.
@@ -122,11 +135,12 @@ pub(in crate::cli) fn choose(wanted: &Wanted<'_>, kind: &'static str, known: &[&
         if recipe.grows() {
             given.entry("budget".into()).or_insert(Value::Number(BUDGET));
         }
-        Choice { recipe, given, taps: wanted.taps }
+        Choice { recipe, given }
     });
     let choices: Vec<_> = choices.collect();
+    let purpose = Purpose { power: 1.0, taps: wanted.taps, advance: 0, samples: COMPLAINTS };
     for choice in &choices {
-        choice.settle_for(1.0, 0, COMPLAINTS).map_err(|error| match (&error, wanted.file) {
+        choice.settle(purpose).map_err(|error| match (&error, wanted.file) {
             // What a file says is the file's fault.
             (Error::Parameter { name, .. }, Some(path)) if choice.given.contains_key(name) && !wanted.given.contains_key(name) => {
                 Error::file(path, format!("[{}]", choice.recipe.name), error.to_string())
@@ -138,14 +152,10 @@ pub(in crate::cli) fn choose(wanted: &Wanted<'_>, kind: &'static str, known: &[&
 }
 
 /// Refuses filters that fit into memory one by one, but not all at once, each `times` over.
-pub(in crate::cli) fn fit(choices: &[Choice], times: usize, survey: &Survey, samples: u64) -> Result<()> {
-    let build = |choice: &Choice| {
-        let settings = choice.settings(&choice.given, survey.power, survey.advance)?;
-        choice.built(&settings, survey.power, survey.advance, samples)
-    };
+pub(in crate::cli) fn fit(choices: &[Choice], times: usize, purpose: Purpose) -> Result<()> {
+    let build = |choice: &Choice| choice.built(&choice.settings(&choice.given, purpose)?, purpose);
     let built = choices.iter().map(build).collect::<Result<Vec<Settings>>>()?;
-    let taps = choices.first().map_or(0, |choice| choice.taps);
-    memory::check(std::iter::repeat_n(&built, times).flatten(), taps)
+    memory::check(std::iter::repeat_n(&built, times).flatten(), purpose.taps)
 }
 
 /// Parameters by filter: a table for each.

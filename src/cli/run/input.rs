@@ -69,11 +69,28 @@ pub(in crate::cli) enum Origin {
 /// What the filters see of the streams.
 #[derive(Clone, Copy)]
 pub(in crate::cli) struct Sight {
-    pub(in crate::cli) taps: usize,
+    /// Samples in a window, where that is given.
+    pub(in crate::cli) taps: Option<usize>,
     /// Taps behind the predicted sample, where that is given.
     pub(in crate::cli) advance: Option<usize>,
     pub(in crate::cli) equalize: bool,
 }
+
+impl Sight {
+    pub(in crate::cli) fn new(taps: Option<usize>, advance: Option<usize>, equalize: bool) -> Result<Self> {
+        match (taps, advance) {
+            (Some(taps), _) if taps == 0 || taps > MOST_TAPS => Err(Error::parameter("taps", format!("between 1 and {MOST_TAPS}"), taps)),
+            (taps, Some(advance)) if advance >= taps.unwrap_or(MOST_TAPS) => {
+                Err(Error::parameter("advance", format!("less than the {} taps", taps.unwrap_or(MOST_TAPS)), advance))
+            }
+            _ => Ok(Self { taps, advance, equalize }),
+        }
+    }
+}
+
+/// Taps where nobody says and no echo is found further away, and the most there may be.
+pub(in crate::cli) const TAPS: usize = 4;
+const MOST_TAPS: usize = 4096;
 
 /// Samples at the start that are looked at before anything runs.
 const LOOK: usize = 1 << 16;
@@ -102,9 +119,10 @@ pub(in crate::cli) struct Survey {
     pub(in crate::cli) alignment: Option<Alignment>,
     /// By how many samples the received stream is late, to the nearest.
     pub(in crate::cli) late: i64,
-    /// Taps behind the predicted sample.
+    /// Samples in a window of the filters, and how many of them lie behind the predicted one.
+    pub(in crate::cli) taps: usize,
     pub(in crate::cli) advance: usize,
-    /// Pairs there will be, those in gaps not counted off.
+    /// Pairs there will be, those in gaps not counted off; the largest number where nobody knows.
     pub(in crate::cli) total: u64,
     /// The channel that is taken of what was sent and of what was received, and of how many.
     pub(in crate::cli) channels: [(usize, usize); 2],
@@ -197,16 +215,7 @@ pub(in crate::cli) fn open(origin: &Origin, sight: Sight) -> Result<(Source, Sur
         return Err(Error::Data(format!("the recordings do not overlap at a delay of {late} samples")));
     }
     let pairs = (pairs.tx, pairs.rx);
-    let survey = Survey {
-        sample_rate,
-        align,
-        alignment: found,
-        late,
-        total,
-        source,
-        channels,
-        ..look_at(pairs, found.map_or(0, |a| a.advance), sight)?
-    };
+    let survey = Survey { sample_rate, align, alignment: found, late, total, source, channels, ..look_at(pairs, found.as_ref(), sight)? };
     let total = survey.total.saturating_sub(survey.advance as u64);
     Ok((Source::Recordings(tx, rx, sync), Survey { total, ..survey }))
 }
@@ -223,7 +232,7 @@ fn bed(scenario: &Scenario, sight: Sight) -> Result<(Source, Survey)> {
     }
     let source = toml::to_string(bed.scenario()).map_err(|e| Error::Data(format!("the scenario cannot be written down: {e}")))?;
     let sent = if scenario.frames { Sent::Frames } else { Sent::Symbols };
-    let survey = look_at((tx, rx), 0, sight)?;
+    let survey = look_at((tx, rx), None, sight)?;
     let survey = Survey {
         sample_rate: Some(bed.scenario().sample_rate()),
         total: bed.scenario().samples.saturating_sub(survey.advance as u64),
@@ -251,20 +260,20 @@ pub(in crate::cli) fn of_frame(frame: &[Complex32], sight: Sight) -> Result<Surv
     if sight.equalize {
         return Err(Error::parameter("equalize", "used with recordings of two streams, not with a repeated frame", "both"));
     }
-    // The advance is found when the frame is.
-    let advance = sight.advance.unwrap_or(sight.taps / 2);
+    // The place of the first path is found when the frame is.
+    let advance = sight.advance.unwrap_or(sight.taps.unwrap_or(TAPS) / 2);
     let start = &frame[..frame.len().min(LOOK)];
     let (power, real) = (metrics::power(frame), frame.iter().all(|z| z.im == 0.0));
-    Ok(Survey { power, real, align: Align::Follow, advance, ..look_at((start.to_vec(), start.to_vec()), 0, sight)? })
+    let seen = look_at((start.to_vec(), start.to_vec()), None, Sight { advance: Some(advance), ..sight })?;
+    Ok(Survey { power, real, align: Align::Follow, total: u64::MAX, ..seen })
 }
 
 /// What the start of streams that are in step says.
-fn look_at((tx, rx): (Vec<Complex32>, Vec<Complex32>), found: usize, sight: Sight) -> Result<Survey> {
-    let taps = sight.taps;
-    let advance = sight.advance.unwrap_or(if sight.equalize { taps / 2 } else { found.min(taps / 2) });
-    if advance >= taps {
-        return Err(Error::parameter("advance", format!("less than the {taps} taps"), advance));
-    }
+fn look_at((tx, rx): (Vec<Complex32>, Vec<Complex32>), found: Option<&Alignment>, sight: Sight) -> Result<Survey> {
+    let (before, paths) = found.map_or((0, 1), |found| (found.advance, found.support.1));
+    let least = sight.taps.unwrap_or(TAPS);
+    let advance = sight.advance.unwrap_or(if sight.equalize { least / 2 } else { before.min(least / 2) });
+    let taps = sight.taps.unwrap_or(TAPS.max(advance + paths));
     let real = tx.iter().chain(&rx).all(|z| z.im == 0.0);
     let (mut input, mut target) = if sight.equalize { (rx, tx) } else { (tx, rx) };
     let power = metrics::power(&input);
@@ -278,6 +287,7 @@ fn look_at((tx, rx): (Vec<Complex32>, Vec<Complex32>), found: usize, sight: Sigh
         align: Align::None,
         alignment: None,
         late: 0,
+        taps,
         advance,
         total: 0,
         channels: [(0, 1); 2],

@@ -15,7 +15,7 @@ mod signal;
 
 use std::sync::Arc;
 
-use self::input::{Align, Sight, Survey};
+use self::input::{Align, Survey};
 use crate::blocks::{Stretch, Summary};
 use crate::filter::registry::Settings;
 use crate::flowgraphs::track::Outcome;
@@ -48,9 +48,8 @@ pub(super) struct Subject {
 
 impl Subject {
     /// Streams as they were seen before the run.
-    pub(super) fn new(survey: Survey, sight: Sight, skip: u64, settings: Vec<Settings>) -> Self {
-        let Survey { source, sample_rate, real, waveform, align, alignment, advance, .. } = survey;
-        let Sight { taps, equalize, .. } = sight;
+    pub(super) fn new(survey: Survey, equalize: bool, skip: u64, settings: Vec<Settings>) -> Self {
+        let Survey { source, sample_rate, real, waveform, align, alignment, taps, advance, .. } = survey;
         Self {
             source,
             level: None,

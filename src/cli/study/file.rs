@@ -15,9 +15,8 @@ use crate::{Error, Result};
 pub(super) struct File {
     /// Above the report; the file's name where missing.
     pub(super) name: Option<String>,
-    /// Samples that the filters look at.
-    #[serde(default = "four")]
-    pub(super) taps: usize,
+    /// Samples that the filters look at; what `track` would take where missing.
+    pub(super) taps: Option<usize>,
     /// How many of them reach past the predicted one.
     pub(super) advance: Option<usize>,
     /// Predict what was sent from what was received.
@@ -34,10 +33,6 @@ pub(super) struct File {
     pub(super) filter: Vec<Family>,
     #[serde(default)]
     pub(super) input: Vec<Input>,
-}
-
-fn four() -> usize {
-    4
 }
 
 /// A simulated scenario in all its variants, or recordings.

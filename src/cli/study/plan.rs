@@ -12,7 +12,7 @@ use super::file::Seeds;
 use crate::cli::outputs::Outputs;
 use crate::cli::recordings::RecordingArgs;
 use crate::cli::run::filters::{self, Choice, Wanted, choose};
-use crate::cli::run::input::{Align, Origin, Sight};
+use crate::cli::run::input::{Align, Origin, Sight, TAPS};
 use crate::filter::registry::{self, Values};
 use crate::{Error, Result, files};
 
@@ -224,7 +224,7 @@ impl Family {
     }
 
     /// The filter at a point.
-    pub(super) fn choice(&self, point: u64, taps: usize) -> Result<Choice> {
+    pub(super) fn choice(&self, point: u64, sight: Sight) -> Result<Choice> {
         let mut given = Values::new();
         let fixed = self.set.iter().map(|(name, value)| (name.as_str(), Cow::Borrowed(value)));
         for (name, value) in fixed.chain(self.named(point).0) {
@@ -232,7 +232,7 @@ impl Family {
             given
                 .insert(name.into(), value.map_err(|_| Error::parameter(name, "a number, a name or a list of numbers", "something else"))?);
         }
-        let wanted = Wanted { names: vec![self.recipe.name], given: &given, file: None, taps };
+        let wanted = Wanted { names: vec![self.recipe.name], given: &given, file: None, taps: sight.taps.unwrap_or(TAPS) };
         choose(&wanted, "filter", &filters::streams())?.pop().ok_or_else(|| Error::Data("no filter".into()))
     }
 }

@@ -24,13 +24,7 @@ impl Plan {
         let at = |place: &str, error: Error| Error::file(path, place, error.to_string());
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
         let name = found.name.unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
-        if found.taps == 0 || found.taps > 4096 {
-            return Err(at("taps", Error::parameter("taps", "between 1 and 4096", found.taps)));
-        }
-        if let Some(advance) = found.advance.filter(|&advance| advance >= found.taps) {
-            return Err(at("advance", Error::parameter("advance", format!("less than the {} taps", found.taps), advance)));
-        }
-        let sight = Sight { taps: found.taps, advance: found.advance, equalize: found.equalize };
+        let sight = Sight::new(found.taps, found.advance, found.equalize).map_err(|error| at("taps and advance", error))?;
         let mut plan = Self {
             name,
             id: String::new(),
@@ -93,7 +87,7 @@ impl Plan {
             points
         };
         for family in &self.families {
-            corners(&family.axes, family.draws()).into_iter().try_for_each(|point| family.choice(point, self.sight.taps).map(drop))?;
+            corners(&family.axes, family.draws()).into_iter().try_for_each(|point| family.choice(point, self.sight).map(drop))?;
         }
         for input in self.inputs.iter().filter(|input| matches!(input.kind, Kind::Bed(..))) {
             let seeds = input.cases() / count(&input.axes, 1).max(1);

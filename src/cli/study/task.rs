@@ -86,12 +86,12 @@ impl<'a> Runner<'a> {
 
     fn track(&self, number: u64, origin: &input::Origin) -> Result<Option<Found>> {
         let (plan, place) = (self.plan, self.plan.place(number));
-        let choice = plan.families[place.family].choice(place.point, plan.sight.taps)?;
+        let choice = plan.families[place.family].choice(place.point, plan.sight)?;
         let (source, survey) = input::open(origin, plan.sight)?;
         let row = survey.row(plan.skip)?;
         // Another machine, or fewer tasks at a time, may do it.
-        filters::fit(std::slice::from_ref(&choice), self.cores, &survey, survey.total).map_err(|error| Error::Device(error.to_string()))?;
-        let (settings, tracker) = choice.settle_for(survey.power, survey.advance, survey.total)?;
+        filters::fit(std::slice::from_ref(&choice), self.cores, (&survey).into()).map_err(|error| Error::Device(error.to_string()))?;
+        let (settings, tracker) = choice.settle((&survey).into())?;
         let track = Track::new(tracker).metrics_every(row, plan.skip);
         let filters = vec![vec![Filter { name: choice.recipe.name.into(), track, prediction: None, error: None }]];
         let run = graph::Plan { filters, advance: survey.advance, equalize: plan.sight.equalize, ..graph::Plan::default() };
@@ -103,7 +103,7 @@ impl<'a> Runner<'a> {
         let Some((_, summary)) = outcome.filters.first().filter(|_| !outcome.interrupted) else { return Ok(None) };
         let nmse_db = summary.series.total().nmse_db();
         Ok(Some(Found {
-            parameters: report::parameters(plan.sight.taps, &settings),
+            parameters: report::parameters(survey.taps, &settings),
             samples: summary.series.samples(),
             nmse_db: Some(nmse_db).filter(|db| db.is_finite()),
             centres: summary.centres as u64,

@@ -101,15 +101,15 @@ pub(crate) fn run(args: Args) -> Result<()> {
         scenario.samples = args.samples.unwrap_or(scenario.samples);
         scenario.seed = args.seed.unwrap_or(scenario.seed);
     })?;
-    let sight = input::Sight { taps: args.filters.taps, advance: args.filters.advance, equalize: args.input.equalize };
+    let sight = args.filters.sight(args.input.equalize)?;
     let (source, survey) = input::open(&origin, sight)?;
     let row = survey.row(output.skip)?;
-    filters::fit(&choices, 1, &survey, survey.total)?;
+    filters::fit(&choices, 1, (&survey).into())?;
     output.out.as_deref().map_or(Ok(()), files::make_folder)?;
-    let settle = |choice: &Choice| choice.settle_for(survey.power, survey.advance, survey.total);
+    let settle = |choice: &Choice| choice.settle((&survey).into());
     let (settings, trackers): (Vec<Settings>, Vec<_>) = choices.iter().map(settle).collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let total = survey.total;
-    let subject = Subject { facts: facts(&survey.channels), ..Subject::new(survey, sight, output.skip, settings) };
+    let subject = Subject { facts: facts(&survey.channels), ..Subject::new(survey, args.input.equalize, output.skip, settings) };
     for settings in &subject.settings {
         let values: Vec<_> = settings.values().iter().map(|(name, value)| format!("{name} {value}")).collect();
         detail!("{}: {}", settings.recipe().name, values.join(", "));

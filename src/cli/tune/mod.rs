@@ -91,9 +91,8 @@ pub(crate) fn run(args: Args) -> Result<()> {
     Outputs { recordings: args.input.files(), files: written, folder: files.folder(), force: args.force, ..Outputs::default() }.check()?;
 
     let origin = args.input.origin(|_| ())?;
-    let taps = args.filters.taps;
-    let sight = input::Sight { taps, advance: args.filters.advance, equalize: args.input.equalize };
-    let (_, survey) = input::open(&origin, sight)?;
+    let (_, survey) = input::open(&origin, args.filters.sight(args.input.equalize)?)?;
+    let taps = survey.taps;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     for choice in &choices {
         // As many candidates as cores are there at a time.
@@ -164,7 +163,7 @@ fn heading(args: &Args, data: &Data) -> String {
         "# kaflow tune: the first {} samples of {source}\n# scored one step ahead after {}, {how}; for track --taps {}{equalize} --params\n",
         data.samples(),
         data.burn_in,
-        args.filters.taps
+        data.taps
     )
 }
 
