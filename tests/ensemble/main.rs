@@ -2,6 +2,7 @@
 //!
 //! `cargo test --release --test ensemble -- --nocapture goals` prints the table of what is reached on each set.
 
+mod cases;
 #[path = "../common/mod.rs"]
 mod common;
 mod goals;

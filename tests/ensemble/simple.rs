@@ -36,7 +36,7 @@ fn it_keeps_up_with_a_memory_polynomial_on_its_own_ground() {
 }
 
 /// By how much the ensemble is behind the best simple filter, over the worst 2,000 samples after the first 2,000.
-fn behind(tx: &[Complex32], rx: &[Complex32], taps: usize) -> f64 {
+pub(super) fn behind(tx: &[Complex32], rx: &[Complex32], taps: usize) -> f64 {
     let spread = (taps as f64 * tx.iter().map(|x| f64::from(x.norm_sqr())).sum::<f64>() / tx.len() as f64).sqrt();
     let own = track(&mut Guard::new(bare(taps, 0)), tx, rx);
     let mut worst = f64::NEG_INFINITY;
@@ -131,7 +131,7 @@ fn nor_on_oversampled_signals_through_amplifiers_with_memory_and_channels_that_m
 }
 
 /// What is received with a second, unknown band beside it.
-fn another_band(rx: &[Complex32], amplitude: f32) -> Vec<Complex32> {
+pub(super) fn another_band(rx: &[Complex32], amplitude: f32) -> Vec<Complex32> {
     let noise = common::noise(77, rx.len());
     let rms = (rx.iter().map(|y| y.norm_sqr()).sum::<f32>() / rx.len() as f32).sqrt();
     let (mut state, mut power) = (Complex32::default(), 0.0);

@@ -69,6 +69,7 @@ impl<T: Real> Ensemble<T> {
             && self.streams.fits(self.history)
             && self.curve.is_sound()
             && self.shape.is_sound(taps)
+            && self.excited.is_sound(taps)
             && self.acquisition.is_sound(taps)
             && self.lanes.is_sound(taps)
             && self.bank.is_sound(&other.bank)

@@ -13,6 +13,7 @@
 //!
 //! - **Curve.** An amplifier's gain over the envelope, a cubic spline, hardly changes: it is learned once for all members, from a thinned set of
 //!   samples, and its power-weighted mean is 1, so that taps and curve cannot trade a factor.
+//!   It is learned through the taps as far as the input excites them: in directions that an oversampled signal leaves empty they are anything, and through these no curve is seen.
 //! - **Members.** A tap moves like a straight line over `span` samples: `h' = h + v`, `v' = v - k h' + q`, `var q = sigma^2 span^-4`. Nobody knows the span,
 //!   so there are sixteen, each 1.45 times the one before.
 //! - **Motion.** `k` is the mean square of the Doppler frequencies, found from the taps and their velocities: what fades comes back. Without it (`k` = 0) the error is
@@ -59,6 +60,7 @@
 //! allocated after the start, but where a signal begins behind noise and all is forgotten.
 //!
 //! 1. `input`: the unit of the input, its steps, glitches. `spline`, `curve`: `u = x G(|x|)`, and how `G` is learned.
+//!    `excited`: the taps that it is learned through.
 //! 2. `acquisition`: full covariances at the start and after a jump. `shape`: the shape of the covariances and the whitening filter.
 //! 3. `lanes`: the members afterwards. `motion`: how fast they swing. `window`: which of them run. `run`: samples through them and the bank. `evidence`: weights and noise. `average`: what comes out.
 //! 4. `features`, `bank`: the bank. `simple`: the simple filters. `carrier`: the common rotation. `step`, `slow`: what happens when.
@@ -91,6 +93,7 @@ mod config;
 mod constants;
 mod curve;
 mod evidence;
+mod excited;
 mod features;
 mod input;
 mod lanes;
@@ -118,6 +121,7 @@ use self::bank::Bank;
 use self::carrier::Carrier;
 use self::constants::*;
 use self::curve::Curve;
+use self::excited::Excited;
 use self::features::Streams;
 use self::input::Input;
 use self::lanes::{Lanes, White};
@@ -155,6 +159,7 @@ pub struct Ensemble<T: Real> {
     streams: Streams<T>,
     curve: Curve<T>,
     shape: Shape<T>,
+    excited: Excited<T>,
     acquisition: Acquisition,
     lanes: Lanes<T>,
     bank: Bank<T>,
@@ -216,6 +221,7 @@ impl<T: Real> Ensemble<T> {
             streams: Streams::new(history),
             curve: Curve::new(),
             shape: Shape::new(config.taps),
+            excited: Excited::new(config.taps),
             acquisition: Acquisition::new(config.taps),
             lanes: Lanes::new(config.taps),
             bank: Bank::new(features, short),

@@ -90,7 +90,7 @@ impl<T: Real> Shape<T> {
     }
 
     /// An entry of the input's covariance with its ridge.
-    fn input(&self, i: usize, j: usize) -> Complex64 {
+    pub(super) fn input(&self, i: usize, j: usize) -> Complex64 {
         let ridge = if i == j { (SHAPE_RIDGE * self.covariance.trace() / self.factor.n() as f64).max(f64::MIN_POSITIVE) } else { 0.0 };
         ridge + if i <= j { self.covariance.at(i, j) } else { self.covariance.at(j, i).conj() }
     }

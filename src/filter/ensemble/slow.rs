@@ -57,6 +57,9 @@ impl<T: Real> Ensemble<T> {
             }
             Change::None => {}
         }
+        if learn && self.running[0] {
+            self.excited.follow(&self.shape, self.clock.since_change, self.level);
+        }
         let eager = self.clock.since_change < EAGER;
         if learn && self.running[0] && self.clock.since_change > WARM_UP && (eager || self.clock.at == BLOCK && self.is_curve_turn()) {
             bent |= self.curve.solve(self.level);
@@ -271,6 +274,7 @@ impl<T: Real> Ensemble<T> {
         self.curve = Curve::new();
         self.motion = Motion::default();
         self.shape = Shape::new(self.config.taps);
+        self.excited.restart();
         (self.offset, self.offset_variance) = (Complex64::default(), OFFSET_PRIOR);
         self.fresh = true;
         (self.clock.since_change, self.clock.since_shape, self.clock.next_shape) = (0, 0, REFRESH_FIRST);
@@ -302,6 +306,7 @@ impl<T: Real> Ensemble<T> {
     /// The unit of the input grew by `ratio`.
     fn grow(&mut self, ratio: f64) {
         self.clock.since_change = 0;
+        self.excited.restart();
         self.bank.restart();
         self.simple.restart();
         self.running[0] = true;

@@ -65,6 +65,7 @@ impl<T: Real> Ensemble<T> {
             if curve && (self.average.phase == 0 || !eager) {
                 let mut taps = std::mem::take(&mut self.taps);
                 self.heaviest(&mut taps);
+                self.excited.split(&taps);
                 self.taps = taps;
             }
             // Stop where the curve learns.
@@ -81,7 +82,9 @@ impl<T: Real> Ensemble<T> {
                 for i in at..at + n {
                     let x = |l: usize| wide(self.input.x.at(self.history + i - l)) * self.input.inverse();
                     if let Some((square, variance)) = self.average.errors_at(i) {
-                        self.curve.learn(&self.taps, x, wide(self.y.at(i)) - self.offset, square, variance, samples);
+                        let rest = self.excited.rest(|l| wide(self.streams.bent().at(self.history + i - l)));
+                        let y = wide(self.y.at(i)) - self.offset - rest;
+                        self.curve.learn(&self.excited.taps, x, y, square, variance, samples);
                     }
                 }
             }
