@@ -74,12 +74,10 @@ mod tests {
             assert!(lines.iter().enumerate().all(|(k, z)| (z - sum(k)).norm() < 1e-14 * scale), "{size}");
             fourier.inverse(&mut lines);
             assert!(lines.iter().zip(&x).all(|(z, x)| (z / size as f64 - x).norm() < 1e-14 * scale), "{size}");
-            for mut fourier in [Fourier::new(size), Fourier::new(size)] {
-                let mut lines: Vec<Complex<f32>> = x.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect();
-                fourier.forward(&mut lines);
-                let off = |(k, z): (usize, &Complex<f32>)| (Complex::new(f64::from(z.re), f64::from(z.im)) - sum(k)).norm();
-                assert!(lines.iter().enumerate().all(|line| off(line) < 1e-6 * scale), "{size}");
-            }
+            let mut lines: Vec<Complex<f32>> = x.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect();
+            Fourier::new(size).forward(&mut lines);
+            let off = |(k, z): (usize, &Complex<f32>)| (Complex::new(f64::from(z.re), f64::from(z.im)) - sum(k)).norm();
+            assert!(lines.iter().enumerate().all(|line| off(line) < 1e-6 * scale), "{size}");
         }
     }
 }

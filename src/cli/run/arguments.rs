@@ -61,7 +61,7 @@ pub(in crate::cli) struct FilterArgs {
     /// Filters by name with commas between, or all
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(in crate::cli) filter: Vec<String>,
-    /// Samples that the filters look at (default: as many as the alignment finds echoes in, at least 4)
+    /// Samples that the filters look at (default: 4, more where the alignment of two recordings finds more echoes)
     #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     pub(in crate::cli) taps: Option<usize>,
     /// How many samples past the predicted one the taps reach (default: what the alignment finds, half of the taps with --equalize)

@@ -273,7 +273,7 @@ fn look_at((tx, rx): (Vec<Complex32>, Vec<Complex32>), found: Option<&Alignment>
     let (before, paths) = found.map_or((0, 1), |found| (found.advance, found.support.1));
     let least = sight.taps.unwrap_or(TAPS);
     let advance = sight.advance.unwrap_or(if sight.equalize { least / 2 } else { before.min(least / 2) });
-    let taps = sight.taps.unwrap_or(TAPS.max(advance + paths));
+    let taps = sight.taps.unwrap_or(TAPS.max(advance + paths).min(MOST_TAPS));
     let real = tx.iter().chain(&rx).all(|z| z.im == 0.0);
     let (mut input, mut target) = if sight.equalize { (rx, tx) } else { (tx, rx) };
     let power = metrics::power(&input);
